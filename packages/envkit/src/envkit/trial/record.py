@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a trial leaves behind, in the form preflight, audit and trainers read.
+
+Contract: a record is plain data that survives JSON without loss. ``reward`` is ``None`` when
+nothing was graded; ``reward_valid`` is true only when a reward exists *and* no fault of anybody
+but the model stands against it. Every attempt is kept, the failed ones too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, Self
+
+from envkit.fault import Fault, Owner, Phase, Policy
+
+RECORD_NAME: Final = "envkit.json"
+"""File name of a record inside its trial directory."""
+
+SCHEMA: Final = "envkit.trial/1"
+
+Verdict = Literal["graded", "no_verdict"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One run of a trial from start to teardown."""
+
+    number: int
+    """Counts from 1."""
+    started_at: float
+    """Unix time in seconds."""
+    phases: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Seconds by phase, in the order they ran: start, gateway, setup, act, collect, grade, stop."""
+    reward: float | None = None
+    rewards: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Every named reward of the verifier, criteria included."""
+    reward_valid: bool = False
+    faults: tuple[Fault, ...] = ()
+    """The first is the one that decided; teardown faults follow."""
+    cpu_s: Mapping[str, float] = field(default_factory=dict[str, float])
+    """CPU seconds by part: trial (host side), boxes (gateway, agent code, verifier)."""
+    peak_memory_mib: float = 0.0
+    """Largest resident memory seen: host process plus the cgroups of its boxes."""
+    tool_calls: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialRecord:
+    """A trial with all its attempts; the last attempt decides."""
+
+    trial_id: str
+    task: str
+    sample: int
+    """Which repetition of the task, from 0."""
+    agent: str
+    attempts: tuple[Attempt, ...]
+    verdict: Verdict
+    reward: float | None
+    reward_valid: bool
+    fault: Fault | None
+    """Why the reward is not valid, or what the model caused; ``None`` for a clean trial."""
+    trial_dir: Path
+    seconds: float
+    """Wall clock of all attempts, waiting between them included."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form, with the schema name."""
+        return {"schema": SCHEMA, **asdict(self), "trial_dir": str(self.trial_dir)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read back :meth:`to_dict`.
+
+        Raises:
+            ValueError: the schema is of another major version or a field is missing.
+        """
+        schema = data.get("schema")
+        if schema != SCHEMA:
+            raise ValueError(f"trial record: schema is {schema!r}, this version reads {SCHEMA!r}")
+        try:
+            fields = {key: data[key] for key in cls.__slots__}
+            fields["attempts"] = tuple(_attempt(item) for item in data["attempts"])
+            fields["fault"] = _fault(data["fault"]) if data["fault"] else None
+            fields["trial_dir"] = Path(data["trial_dir"])
+            return cls(**fields)
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"trial record: field {error} is missing or malformed") from error
+
+
+def _attempt(data: Mapping[str, Any]) -> Attempt:
+    return Attempt(**{**data, "faults": tuple(_fault(item) for item in data["faults"])})
+
+
+def _fault(data: Mapping[str, Any]) -> Fault:
+    return Fault(
+        code=data["code"],
+        owner=Owner(data["owner"]),
+        phase=Phase(data["phase"]),
+        policy=Policy(**data["policy"]),
+        message=data["message"],
+    )
