@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Carriers of a preflight: what a launcher is given, what it says, what a report is made of.
+
+Contract: a launcher yields exactly one ``TrialEnded`` for every spec it was given, whatever went
+wrong in that trial; a spec without one is reported as a harness fault, never dropped. Times are
+seconds unless a name says otherwise; memory is MiB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+from envkit.deadline import DEFAULT_BUDGETS, Budgets
+from envkit.trial.record import TrialRecord
+
+SCHEMA = "envkit.preflight/1"
+
+
+# --- what is run ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialSpec:
+    """One trial to run: one sample of one task by one agent in one environment."""
+
+    trial_id: str
+    """``<task>__<sample>``: safe as a file name, the same for the same plan."""
+    task_dir: Path
+    sample: int
+    agent: str
+    """``replay``, ``oracle``, ``nop`` or an import path ``module:Class``."""
+    out_dir: Path
+    """The directory in which the launcher makes this trial's own directory."""
+    env: str
+    """``local``, ``unsafe-process`` or an import path ``module:Class``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What ``envkit.sandbox.launcher.launcher(env, options)`` needs beyond the specs."""
+
+    concurrency: int
+    """How many trials live at once."""
+    out_dir: Path
+    run_token: str
+    """On every process, cgroup, mount and temporary file of this run; leaks are counted by it."""
+    barrier: bool = True
+    """Hold the first wave until ``concurrency`` boxes live with answering gateways."""
+    seed: int = 0
+    """Seeds the jitter of starts and retries, so that a run can be repeated."""
+    budgets: Budgets = DEFAULT_BUDGETS
+
+
+# --- what a launcher says ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialStarted:
+    """An attempt's slot was taken; said once a trial, before its first phase."""
+
+    trial_id: str
+    task: str
+    sample: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialPhase:
+    """The trial entered a phase: start, gateway, setup, act, collect, grade or stop."""
+
+    trial_id: str
+    phase: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialEnded:
+    """The trial is over, with every attempt on its record."""
+
+    record: TrialRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunGauges:
+    """A reading of the whole run, taken at a steady interval."""
+
+    live_boxes: int
+    """Boxes alive whose gateway has answered."""
+    loop_stall_ms: float
+    """The longest time the event loop was blocked since the last reading."""
+    memory_mib: float
+    """Memory of all processes of the run together."""
+
+
+type Event = TrialStarted | TrialPhase | TrialEnded | RunGauges
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Leftover:
+    """Something a run made that is still there."""
+
+    kind: str
+    """``process``, ``mount``, ``cgroup`` or ``file``."""
+    what: str
+    """A process id and its command, a mount point, a path."""
+
+
+class Launcher(Protocol):
+    """Runs trials; the only part of a preflight that touches sandboxes."""
+
+    def run(self, specs: Sequence[TrialSpec]) -> AsyncGenerator[Event]:
+        """Runs every spec. Closing the generator kills what still runs and cleans up."""
+        ...
+
+    def leftovers(self) -> Sequence[Leftover]:
+        """What carries this run's token now. Asked before the run and after it."""
+        ...
+
+
+class View(Protocol):
+    """Shows a run while it happens."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+    def notice(self, line: str) -> None:
+        """One line about the run as a whole."""
+        ...
+
+    def event(self, event: Event) -> None:
+        """Something a launcher said."""
+        ...
+
+
+# --- the plan ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokenTask:
+    """A task that is not run, and the one line that says what is wrong with it."""
+
+    name: str
+    dir: Path
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Everything a run depends on; two equal plans run the same trials."""
+
+    source: Path
+    """The directory the user named."""
+    specs: tuple[TrialSpec, ...]
+    broken: tuple[BrokenTask, ...]
+    agent: str
+    env: str
+    concurrency: int
+    out_dir: Path
+    run_token: str
+    seed: int = 0
+    max_fault_rate: float = 0.005
+    """A fraction: the share of attempts that may fault."""
+
+
+# --- the report ----------------------------------------------------------------------------------
+
+
+class Verdict(StrEnum):
+    PASS = "PASS"
+    """Every gate held."""
+    FAIL = "FAIL"
+    """A gate was breached."""
+    COULD_NOT_RUN = "COULD_NOT_RUN"
+    """No trial was run."""
+    INTERRUPTED = "INTERRUPTED"
+    """Stopped by the user; the report covers the trials that had ended."""
+
+    @property
+    def exit_code(self) -> int:
+        return {"PASS": 0, "FAIL": 1, "COULD_NOT_RUN": 2, "INTERRUPTED": 130}[self.value]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """A point with its 95 % interval; all three are None where nothing was measured."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantiles:
+    """Nearest-rank quantiles: each is a value that was measured."""
+
+    n: int
+    p50: float
+    p95: float
+    p99: float
+    max: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewards:
+    """The mean of the valid rewards, and where it would be if every invalid one were 0 or 1."""
+
+    mean: float | None
+    n: int
+    """Valid rewards."""
+    low: float | None
+    high: float | None
+    all_invalid_0: float | None
+    all_invalid_1: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultRow:
+    """One class of fault over the whole run."""
+
+    code: str
+    owner: str
+    count: int
+    """Attempts in which it happened."""
+    retried: int
+    """Of these, attempts that were run again."""
+    example_trial: str
+    example_attempt: int
+    example_phase: str
+    example_message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedTrial:
+    """A trial that did not do what its agent must, and how to see it again."""
+
+    trial_id: str
+    task: str
+    why: str
+    reproduce: str
+    trial_dir: Path
+    log_tail: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """The whole result of a preflight; ``report.to_json`` gives its published form."""
+
+    verdict: Verdict
+    why: tuple[str, ...]
+    plan: Plan | None
+    trials: int = 0
+    attempts: int = 0
+    peak_live: int = 0
+    seconds: float = 0.0
+    rewards: Rewards = field(
+        default_factory=lambda: Rewards(
+            mean=None, n=0, low=None, high=None, all_invalid_0=None, all_invalid_1=None
+        )
+    )
+    faults: tuple[FaultRow, ...] = ()
+    fault_rate: Interval = field(default_factory=lambda: Interval(value=None, low=None, high=None))
+    phases: Mapping[str, Quantiles] = field(default_factory=dict[str, Quantiles])
+    cpu_s: Mapping[str, float] = field(default_factory=dict[str, float])
+    peak_memory_mib: float = 0.0
+    loop_stall_ms: Quantiles | None = None
+    leaks: tuple[Leftover, ...] = ()
+    failed: tuple[FailedTrial, ...] = ()
+    records: tuple[TrialRecord, ...] = ()
