@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line of rltrain: its commands are named, and none of them is built yet.
+
+Contract: ``--help`` says so for each; calling one prints one line on stderr and exits 2, the code
+of "could not run", so that no script mistakes it for a finished training step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import typer
+
+from rltrain import __version__
+
+PLANNED: Mapping[str, str] = MappingProxyType(
+    {
+        "fit": "train a policy asynchronously",
+        "overfit": "prove that a few tasks can be learned first",
+        "plan": "say what bounds a run before a GPU is rented",
+        "check": "compare log-probabilities of trainer and engine",
+        "report": "write the report of a run",
+        "status": "say where a run stands",
+    }
+)
+"""Every command and what it will do."""
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Asynchronous reinforcement learning on envkit trajectories. None of it is built yet.",
+)
+
+
+def not_built(name: str) -> Callable[[], None]:
+    """A command that says in one line that it does not exist yet."""
+
+    def command() -> None:
+        typer.echo(f"rltrain {name}: not built yet in rltrain {__version__}", err=True)
+        raise typer.Exit(2)
+
+    return command
+
+
+def show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"rltrain {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: bool = typer.Option(
+        False, "--version", callback=show_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    """Options that come before a command."""
+
+
+for _name, _purpose in PLANNED.items():
+    app.command(_name, help=f"Not built yet: {_purpose}.")(not_built(_name))
+
+
+def main() -> None:
+    """The ``rltrain`` program."""
+    app()
