@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tree of envkit's own errors. Each class carries its owner and its policy.
+
+Every error is built from plain positional arguments that JSON can hold, so it survives pickling
+and `envkit.fault.to_record` without code of its own.
+"""
+
+from typing import ClassVar
+
+from envkit.fault.types import (
+    FINAL,
+    FINAL_GRADED,
+    RERUN,
+    RERUN_GRADED,
+    UNKNOWN_POLICY,
+    VALID,
+    Owner,
+    Policy,
+)
+
+
+class EnvkitError(Exception):
+    """Base of everything envkit raises on purpose."""
+
+    owner: ClassVar[Owner] = Owner.UNKNOWN
+    policy: ClassVar[Policy] = UNKNOWN_POLICY
+
+
+class SandboxError(EnvkitError):
+    """The box or its provider failed."""
+
+    owner = Owner.SANDBOX
+    policy = RERUN
+
+
+class SandboxUnavailable(SandboxError):
+    """No box can be made on this machine; the message is the one line that fixes it."""
+
+    policy = FINAL
+
+
+class SandboxStartFailed(SandboxError):
+    """A box did not come up."""
+
+
+class SandboxDied(SandboxError):
+    """A box that was up is gone, and not by the model's doing."""
+
+
+class TransferFailed(SandboxError):
+    """A file could not be carried into or out of a box."""
+
+
+class ServerError(EnvkitError):
+    """An MCP server or the gateway failed."""
+
+    owner = Owner.SERVER
+    policy = RERUN_GRADED
+
+
+class ServerStartFailed(ServerError):
+    """A server did not come up, or did not accept its first connection."""
+
+    policy = RERUN
+
+
+class ServerDisconnected(ServerError):
+    """The connection to a server is gone; its client is never used again."""
+
+
+class ServerGarbage(ServerError):
+    """A server answered with something that is not the protocol."""
+
+
+class MissingTools(ServerError):
+    """A server does not list the tools the task needs."""
+
+    policy = RERUN
+
+
+class UnexpectedToolError(ServerError):
+    """A recorded call that must succeed returned an error; the same call would fail again."""
+
+    policy = FINAL_GRADED
+
+
+class EngineError(EnvkitError):
+    """The inference engine or model provider failed."""
+
+    owner = Owner.ENGINE
+    policy = RERUN_GRADED
+
+
+class JudgeError(EnvkitError):
+    """A request to a judging model failed; asking again can succeed."""
+
+    owner = Owner.JUDGE
+    policy = RERUN_GRADED
+
+
+class NoVerdict(JudgeError):
+    """The judge could not be brought to a verdict: there is no reward, least of all 0.
+
+    The trajectory stands, so it is graded again later rather than run again.
+    """
+
+    policy = FINAL_GRADED
+
+
+class VerifierError(EnvkitError):
+    """The task's verifier could not judge. The trajectory stands: grade again, do not run again."""
+
+    owner = Owner.VERIFIER
+    policy = FINAL_GRADED
+
+
+class VerifierCrashed(VerifierError):
+    """The verifier's own program failed."""
+
+
+class RewardMissing(VerifierError):
+    """The verifier ended without writing a reward."""
+
+
+class RewardUnreadable(VerifierError):
+    """The verifier wrote a reward that is not finite numbers by name."""
+
+
+class TaskError(EnvkitError):
+    """The task directory is wrong: what, where, what to do, in one line."""
+
+    owner = Owner.TASK
+    policy = FINAL
+
+
+class HarnessError(EnvkitError):
+    """The loop around the model failed, or was used wrongly."""
+
+    owner = Owner.HARNESS
+    policy = FINAL_GRADED
+
+
+class ModelFault(EnvkitError):
+    """What the model's own action caused. Valid, graded as it stands, never retried."""
+
+    owner = Owner.MODEL
+    policy = VALID
+
+
+class OutOfMemory(ModelFault):
+    """The model's command used up the memory of its own box."""
+
+
+class ProcessLimit(ModelFault):
+    """The model's command used up the processes of its own box."""
+
+
+class DiskFull(ModelFault):
+    """The model's command used up the disk of its own box."""
+
+
+class EndlessCommand(ModelFault):
+    """The model's command did not end within the time it was given."""
+
+
+class KilledOwnBox(ModelFault):
+    """The model's command killed what its own box needs to live."""
+
+
+class ForeignError(EnvkitError):
+    """An error of somebody else's class read back from a record.
+
+    Its message starts with the original class (``builtins.ConnectionResetError: …``), by which it
+    is classified.
+    """
