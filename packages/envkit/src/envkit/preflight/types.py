@@ -13,12 +13,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Final, Protocol, Self
 
 from envkit.deadline import DEFAULT_BUDGETS, Budgets
 from envkit.trial.record import TrialRecord
 
-SCHEMA = "envkit.preflight/1"
+SCHEMA: Final = "envkit.preflight/1"
+
+PHASES: Final = ("start", "gateway", "setup", "act", "collect", "grade", "stop")
+"""The order in which a trial goes through its phases; a phase not named here follows them."""
 
 
 # --- what is run ---------------------------------------------------------------------------------
@@ -103,7 +106,7 @@ class Leftover:
     """Something a run made that is still there."""
 
     kind: str
-    """``process``, ``mount``, ``cgroup`` or ``file``."""
+    """``process``, ``mount``, ``cgroup``, ``file``; ``uncounted`` where counting itself failed."""
     what: str
     """A process id and its command, a mount point, a path."""
 
@@ -268,7 +271,8 @@ class Report:
     fault_rate: Interval = field(default_factory=lambda: Interval(value=None, low=None, high=None))
     phases: Mapping[str, Quantiles] = field(default_factory=dict[str, Quantiles])
     cpu_s: Mapping[str, float] = field(default_factory=dict[str, float])
-    peak_memory_mib: float = 0.0
+    peak_memory_mib: float | None = None
+    """Of the whole run at its highest; None where no reading was taken."""
     loop_stall_ms: Quantiles | None = None
     leaks: tuple[Leftover, ...] = ()
     failed: tuple[FailedTrial, ...] = ()

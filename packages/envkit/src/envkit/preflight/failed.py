@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trials that did not do what their agent must, and how to see each again."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from envkit.preflight.gate import faulted, wrong_reward
+from envkit.preflight.logs import log_tail
+from envkit.preflight.plan import UNSAFE
+from envkit.preflight.text import count, one_line
+from envkit.preflight.types import FailedTrial, Plan
+from envkit.trial.record import TrialRecord
+
+
+def reproduce(plan: Plan, task_dir: Path) -> str:
+    """The command that runs one task the same way, alone."""
+    words = ["envkit", "preflight", str(task_dir), "--agent", plan.agent, "--env", plan.env]
+    return shlex.join([*words, "--concurrency", "1", "--repeat", "1", "--seed", str(plan.seed)])
+
+
+def is_failed(plan: Plan, record: TrialRecord) -> bool:
+    """Whether a trial faulted, earned nothing valid, or not what it must."""
+    clean = all(not faulted(attempt, attempt is record.attempts[-1]) for attempt in record.attempts)
+    earned = record.reward_valid or plan.env == UNSAFE
+    return not clean or not earned or wrong_reward(record)
+
+
+def failed_trial(plan: Plan, record: TrialRecord) -> FailedTrial:
+    """Why it failed, the line that runs it again, and the last lines of its logs."""
+    broken = {task.name: task for task in plan.broken}.get(record.task)
+    return FailedTrial(
+        trial_id=record.trial_id,
+        task=record.task,
+        why=_why(record),
+        reproduce=f"envkit lint {shlex.quote(str(broken.dir))}"
+        if broken
+        else reproduce(plan, _task_dir(plan, record)),
+        trial_dir=record.trial_dir,
+        log_tail=() if broken else log_tail(record.trial_dir),
+    )
+
+
+def _why(record: TrialRecord) -> str:
+    fault = record.fault or next((f for a in record.attempts for f in a.faults), None)
+    if wrong_reward(record) or fault is None:
+        return f"earned {record.reward}" if record.reward is not None else "no reward, no fault"
+    again = len(record.attempts) - 1
+    retried = f" (then run again, {count(again, 'time')})" if again else ""
+    where = f"{fault.owner.value} fault {fault.code} in {fault.phase.value}"
+    return f"{where}{retried}: {one_line(fault.message, 500)}"
+
+
+def _task_dir(plan: Plan, record: TrialRecord) -> Path:
+    return next(s.task_dir for s in plan.specs if s.trial_id == record.trial_id)

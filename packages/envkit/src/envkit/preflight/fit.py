@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The highest concurrency that fits on this machine, and the resource that binds it.
+
+Contract: arithmetic over what ``host.measure`` found and what a trial costs; never starts
+anything. A run that does not fit is refused before its first box: half of 500 trials dying of a
+full process table would read as 250 faults of the tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from envkit.preflight.host import Supply
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """One resource: what a run takes at all, and what each live trial adds."""
+
+    base: int
+    a_trial: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """What trials in ``local`` boxes take, as measured; memory and disk in MiB."""
+
+    memory: Cost = Cost(base=1024, a_trial=25)
+    """Three boxes (gateway, agent code, verifier), gateway and trial process together measured
+    21 MiB a trial over 550 of them; the base is the fork server, its warm libraries and a reserve
+    for one heavy tool call."""
+    open_files: Cost = Cost(base=128, a_trial=12)
+    """Held by the one process that starts everything: a pidfd, an info pipe and namespace handles
+    a box, the gateway's sockets, the trial's pipe."""
+    processes: Cost = Cost(base=64, a_trial=12)
+    """bubblewrap, its init and the sleeper of three boxes, the gateway, the trial, one command."""
+    namespaces: Cost = Cost(base=16, a_trial=3)
+    """One of each kind a box."""
+    disk: Cost = Cost(base=256, a_trial=2)
+    """Logs, artifacts and the record; the base is a root file system built for the first time."""
+    inodes: Cost = Cost(base=8192, a_trial=64)
+    """The same, counted in files."""
+
+    def of(self, resource: str) -> Cost:
+        """The cost of a resource by the name that ``Supply`` gives it."""
+        return getattr(self, resource.replace(" ", "_"))
+
+
+DEFAULT_COSTS: Final = Costs()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """Whether a concurrency fits."""
+
+    wanted: int
+    highest: int
+    binding: Supply
+    """The resource that runs out first."""
+    cost: Cost
+
+    @property
+    def ok(self) -> bool:
+        return self.wanted <= self.highest
+
+    def line(self) -> str:
+        """One line: the highest concurrency, what binds it, and what to do when it is too low."""
+        binds = (
+            f"{self.binding.resource} binds: {self.binding.free} free ({self.binding.limit}), "
+            f"{self.cost.base} + {self.cost.a_trial} a trial"
+        )
+        if self.ok:
+            return f"concurrency {self.wanted} fits, up to {self.highest} would; {binds}"
+        smaller = f"use --concurrency {self.highest}, or " if self.highest else ""
+        return (
+            f"concurrency {self.wanted} does not fit, {self.highest} would; {binds}; "
+            f"{smaller}{self.binding.fix}"
+        )
+
+
+def fit(wanted: int, supplies: Iterable[Supply], costs: Costs = DEFAULT_COSTS) -> Fit:
+    """The tightest of all supplies decides."""
+    highest, binding = min(
+        ((_holds(supply, costs), supply) for supply in supplies), key=lambda pair: pair[0]
+    )
+    return Fit(wanted=wanted, highest=highest, binding=binding, cost=costs.of(binding.resource))
+
+
+def _holds(supply: Supply, costs: Costs) -> int:
+    cost = costs.of(supply.resource)
+    return max(0, (supply.free - cost.base) // cost.a_trial)

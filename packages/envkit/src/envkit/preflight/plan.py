@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a directory of tasks to the trials of a run.
+
+Contract: deterministic; the same directory and the same request give the same trials with the
+same ids. Tasks are repeated until the concurrency is filled exactly once, as in training, and each
+runs at least once; ``repeat`` gives every task that many samples instead. A task that fails its
+static checks is listed as broken and not run; it costs no other task its trials.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from envkit.fault import TaskError
+from envkit.preflight.types import BrokenTask, Plan, TrialSpec
+from envkit.task import Severity, Task, find_tasks, lint, load_task
+
+KNOWN_AGENTS: Final = ("replay", "oracle", "nop")
+KNOWN_ENVS: Final = ("local", "unsafe-process")
+UNSAFE: Final = "unsafe-process"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the user asked for."""
+
+    source: Path
+    out_dir: Path
+    run_token: str
+    agent: str = "replay"
+    env: str = "local"
+    concurrency: int = 6
+    repeat: int | None = None
+    """Samples of every task; None fills the concurrency once."""
+    limit: int | None = None
+    """Only the first tasks, by name."""
+    max_fault_rate: float = 0.005
+    seed: int = 0
+
+
+def make_plan(request: Request) -> Plan:
+    """Lints every task and lays out the trials of the sound ones.
+
+    Raises:
+        TaskError: the directory is missing or holds no task.
+    """
+    dirs = _task_dirs(request.source)[: request.limit]
+    checked = [_check(path, request.agent) for path in dirs]
+    concurrency = 1 if request.env == UNSAFE else request.concurrency
+    sound = [path for path, problems in zip(dirs, checked, strict=True) if not problems]
+    broken = [
+        BrokenTask(name=path.name, dir=path, problems=problems)
+        for path, problems in zip(dirs, checked, strict=True)
+        if problems
+    ]
+    specs = tuple(
+        TrialSpec(
+            trial_id=trial_id(path.name, sample),
+            task_dir=path,
+            sample=sample,
+            agent=request.agent,
+            out_dir=request.out_dir,
+            env=request.env,
+        )
+        for path, sample in spread(sound, concurrency, request.repeat)
+    )
+    return Plan(
+        source=request.source,
+        specs=specs,
+        broken=tuple(broken),
+        agent=request.agent,
+        env=request.env,
+        concurrency=concurrency,
+        out_dir=request.out_dir,
+        run_token=request.run_token,
+        seed=request.seed,
+        max_fault_rate=request.max_fault_rate,
+    )
+
+
+def spread[T](tasks: Sequence[T], concurrency: int, repeat: int | None) -> list[tuple[T, int]]:
+    """(task, sample) pairs, all tasks' first samples before any second one.
+
+    That order makes every task live in the first wave, and shows a broken one early.
+    """
+    if not tasks:
+        return []
+    trials = repeat * len(tasks) if repeat else max(concurrency, len(tasks))
+    return [(tasks[n % len(tasks)], n // len(tasks)) for n in range(trials)]
+
+
+def trial_id(task: str, sample: int) -> str:
+    """``<task>__<sample>``, with only letters, digits, ``.``, ``_`` and ``-``."""
+    return f"{re.sub(r'[^A-Za-z0-9._-]', '_', task).lstrip('.')}__{sample:03d}"
+
+
+def _task_dirs(source: Path) -> list[Path]:
+    if not source.exists():
+        raise TaskError(f"{source}: no such directory; name a task or a directory of tasks")
+    if not source.is_dir():
+        raise TaskError(f"{source}: not a directory; name a task or a directory of tasks")
+    dirs = find_tasks(source)
+    if not dirs:
+        raise TaskError(
+            f"{source}: no task in it; a task is a directory with task.toml and instruction.md"
+        )
+    return sorted(dirs)
+
+
+def _check(path: Path, agent: str) -> tuple[str, ...]:
+    """Why a task cannot be run by this agent; empty for a sound one."""
+    try:
+        errors = [str(p) for p in lint(path) if p.severity == Severity.ERROR]
+        return tuple(errors or _unfit(load_task(path), agent))
+    except Exception as error:  # a task may break a check in any way; the run goes on without it
+        return (f"{type(error).__name__}: {error}",)
+
+
+def _unfit(task: Task, agent: str) -> list[str]:
+    if agent == "replay" and task.calls_path is None:
+        return ["solution/calls.jsonl is missing; record the oracle's calls or use --agent oracle"]
+    if agent == "oracle" and not task.has_oracle:
+        return ["solution/solve.sh is missing; write it or use --agent replay"]
+    return []

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A report as JSON.
+
+Contract: the keys of ``envkit.preflight/1`` keep their meaning; further ones may be added.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any, Final
+
+from envkit.preflight.types import SCHEMA, FailedTrial, FaultRow, Plan, Report
+
+LEAK_KEYS: Final = {
+    "process": "processes",
+    "mount": "mounts",
+    "cgroup": "cgroups",
+    "file": "files",
+    "uncounted": "uncounted",
+}
+
+
+def to_json(report: Report) -> dict[str, Any]:
+    """The published form: the keys of ``schema`` are stable, further ones may be added."""
+    stall = report.loop_stall_ms
+    return {
+        "schema": SCHEMA,
+        "verdict": report.verdict.value,
+        "why": list(report.why),
+        "trials": report.trials,
+        "attempts": report.attempts,
+        "peak_live": report.peak_live,
+        "seconds": report.seconds,
+        "rewards": asdict(report.rewards),
+        "faults": {row.code: _fault_json(row) for row in report.faults},
+        "fault_rate": asdict(report.fault_rate),
+        "phases": {name: asdict(row) for name, row in report.phases.items()},
+        "cpu_s": sum(report.cpu_s.values()),
+        "cpu_s_by_part": dict(report.cpu_s),
+        "peak_memory_mib": report.peak_memory_mib,
+        "loop_stall_ms": {"p99": stall.p99 if stall else None, "max": stall.max if stall else None},
+        "leaks": {
+            name: sum(leak.kind == kind for leak in report.leaks)
+            for kind, name in LEAK_KEYS.items()
+        },
+        "leaked": [asdict(leak) for leak in report.leaks],
+        "failed": [_failed_json(trial) for trial in report.failed],
+        **_plan_json(report.plan),
+    }
+
+
+def _fault_json(row: FaultRow) -> dict[str, Any]:
+    return {
+        "owner": row.owner,
+        "count": row.count,
+        "retried": row.retried,
+        "example": {
+            "trial": row.example_trial,
+            "attempt": row.example_attempt,
+            "phase": row.example_phase,
+            "message": row.example_message,
+        },
+    }
+
+
+def _failed_json(trial: FailedTrial) -> dict[str, Any]:
+    return {
+        "trial": trial.trial_id,
+        "task": trial.task,
+        "why": trial.why,
+        "reproduce": trial.reproduce,
+        "trial_dir": str(trial.trial_dir),
+    }
+
+
+def _plan_json(plan: Plan | None) -> dict[str, Any]:
+    if plan is None:
+        return {}
+    return {
+        "agent": plan.agent,
+        "env": plan.env,
+        "concurrency": plan.concurrency,
+        "seed": plan.seed,
+        "max_fault_rate": plan.max_fault_rate,
+        "run_token": plan.run_token,
+        "broken": [
+            {"task": task.name, "dir": str(task.dir), "problems": list(task.problems)}
+            for task in plan.broken
+        ],
+    }

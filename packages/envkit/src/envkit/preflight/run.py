@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A preflight as one screen: checks, fit, run, gate, report.
+
+Contract: always returns a report, however the run ends. A cancellation (Ctrl-C) is an ending like
+any other: what ended is reported, what runs is killed within a bound. The checks were made with
+the plan; nothing is started when no task passed them or when the trials do not fit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from envkit.preflight.fit import fit
+from envkit.preflight.host import Supply, measure
+from envkit.preflight.report import could_not_run, make_report
+from envkit.preflight.tally import Ending, Tally
+from envkit.preflight.types import Launcher, Leftover, Plan, Report, View
+
+CLEANUP_S: Final = 60.0
+"""Killing 550 boxes takes 4 s; one that resists this long is a leak, and is reported as one."""
+SETTLE_S: Final = 3.0
+"""The kernel takes a dead box's mounts and cgroup away shortly after its last process."""
+
+
+async def run(
+    plan: Plan, launcher: Launcher, view: View, supplies: Sequence[Supply] | None = None
+) -> Report:
+    """Runs a plan and judges it; ``supplies`` stands for this machine where it is given."""
+    if not plan.specs:
+        return could_not_run(_no_task(plan), plan)
+    room = fit(plan.concurrency, supplies or measure(plan.out_dir))
+    if not room.ok:
+        return could_not_run([room.line()], plan)
+    before = frozenset(launcher.leftovers())
+    tally, began = Tally(), time.monotonic()
+    with view:
+        view.notice(room.line())
+        for task in plan.broken:
+            view.notice(f"{task.name}: not run: {'; '.join(task.problems)}")
+        broke, interrupted = await _drive(plan, launcher, view, tally)
+    seconds = time.monotonic() - began
+    leaks = await _leaks(launcher, before)
+    ending = Ending(seconds=seconds, leaks=leaks, broke=broke, interrupted=interrupted)
+    return make_report(plan, tally, ending)
+
+
+async def _drive(
+    plan: Plan, launcher: Launcher, view: View, tally: Tally
+) -> tuple[Exception | None, bool]:
+    """Takes in every event; (what the launcher died of, whether we were interrupted)."""
+
+    async def pump() -> None:
+        async with contextlib.aclosing(launcher.run(plan.specs)) as events:
+            async for event in events:
+                tally.add(event)
+                view.event(event)
+
+    work = asyncio.create_task(pump(), name="preflight")
+    interrupted = False
+    try:
+        await asyncio.wait({work})
+    except asyncio.CancelledError:
+        interrupted = True
+        _forget_cancellation()
+        view.notice("interrupted: stopping what runs; once more to leave at once")
+        work.cancel()
+        await asyncio.wait({work}, timeout=CLEANUP_S)
+    broke = work.exception() if work.done() and not work.cancelled() else None
+    if isinstance(broke, Exception) or broke is None:
+        return broke, interrupted
+    raise broke
+
+
+def _forget_cancellation() -> None:
+    """The cancellation has been answered: the report is still to be written."""
+    task = asyncio.current_task()
+    while task is not None and task.cancelling():
+        task.uncancel()
+
+
+async def _leaks(launcher: Launcher, before: frozenset[Leftover]) -> tuple[Leftover, ...]:
+    """What is there now and was not before, once the kernel had time to take it away."""
+    until = time.monotonic() + SETTLE_S
+    while True:
+        left = _count(launcher, before)
+        if not left or time.monotonic() >= until:
+            return tuple(sorted(left))
+        await asyncio.sleep(0.1)
+
+
+def _count(launcher: Launcher, before: frozenset[Leftover]) -> frozenset[Leftover]:
+    try:
+        return frozenset(launcher.leftovers()) - before
+    except Exception as error:  # the report outlives a count that fails, and says that it failed
+        return frozenset({Leftover(kind="uncounted", what=f"{type(error).__name__}: {error}")})
+
+
+def _no_task(plan: Plan) -> list[str]:
+    return [f"{task.name}: {problem}" for task in plan.broken for problem in task.problems]
