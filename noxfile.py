@@ -184,7 +184,8 @@ def lint(session: nox.Session, tally: Tally) -> None:
 
 
 def types(session: nox.Session, tally: Tally) -> None:
-    check(session, tally, developer_environment(session), "pyright")
+    folder = developer_environment(session)
+    check(session, tally, folder, "pyright", "--pythonpath", str(folder / "python"))
 
 
 def unit(session: nox.Session, tally: Tally) -> None:

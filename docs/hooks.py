@@ -26,7 +26,9 @@ def yes(fact: bool) -> str:
     return "yes" if fact else "no"
 
 
-def family(root: type[fault.EnvkitError], depth: int = 0) -> Iterator[tuple[int, type]]:
+def family(
+    root: type[fault.EnvkitError], depth: int = 0
+) -> Iterator[tuple[int, type[fault.EnvkitError]]]:
     """An error class and its descendants, in the order they are written."""
     yield depth, root
     for child in root.__subclasses__():
