@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waiting on pipes and processes from the event loop, without a thread.
+
+asyncio's own subprocess support waits for the pipes as well as for the process, so a child left
+in the background would hold a call; and its thread watcher would break a later fork.
+"""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+
+CHUNK = 1 << 16
+
+
+@asynccontextmanager
+async def reading(fd: int, feed: Callable[[bytes], None]) -> AsyncGenerator[asyncio.Future[None]]:
+    """Feed what arrives on `fd` while the block runs; yields a future done at end of file.
+
+    Owns `fd` and closes it at the end.
+    """
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[None] = loop.create_future()
+    os.set_blocking(fd, False)
+
+    def ready() -> None:
+        try:
+            data = os.read(fd, CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if data:
+            feed(data)
+            return
+        loop.remove_reader(fd)
+        if not ended.done():
+            ended.set_result(None)
+
+    loop.add_reader(fd, ready)
+    try:
+        yield ended
+    finally:
+        loop.remove_reader(fd)
+        os.close(fd)
+        ended.cancel()
+
+
+async def exit_status(pid: int) -> int:
+    """Wait until child `pid` has ended and reap it; minus the signal when one ended it."""
+    loop = asyncio.get_running_loop()
+    pidfd = os.pidfd_open(pid)
+    ended: asyncio.Future[None] = loop.create_future()
+    loop.add_reader(pidfd, lambda: ended.done() or ended.set_result(None))
+    try:
+        await ended
+    finally:
+        loop.remove_reader(pidfd)
+        os.close(pidfd)
+    return _reap(pid)
+
+
+def _reap(pid: int) -> int:
+    """Collect a child that has ended, so this does not block."""
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def kill(pid: int, *, group: bool = False) -> None:
+    """SIGKILL a child of ours, or its process group; silent when it is already gone."""
+    with suppress(ProcessLookupError, PermissionError):
+        (os.killpg if group else os.kill)(pid, signal.SIGKILL)
+
+
+def reap_later(pid: int) -> None:
+    """Collect a killed child when the kernel lets go of it, without waiting for that now."""
+    if os.waitpid(pid, os.WNOHANG)[0]:
+        return
+    loop = asyncio.get_running_loop()
+    pidfd = os.pidfd_open(pid)
+
+    def collect() -> None:
+        loop.remove_reader(pidfd)
+        os.close(pidfd)
+        with suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+
+    loop.add_reader(pidfd, collect)

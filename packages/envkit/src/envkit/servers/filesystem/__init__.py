@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `filesystem_server`: listing, reading, finding and writing files below the root.
+
+entries     what one folder or file is
+listing     list_files, get_directory_tree, get_file_metadata
+reading     read_text_file, read_image_file
+finding     search_files (names), grep_files (contents, also inside office files)
+writing     write_file, create_folder, copy_file, move_file
+"""
+
+from envkit.servers.filesystem.listing import TOOLS as LISTING
+from envkit.servers.filesystem.reading import TOOLS as READING
+
+TOOLS = (*LISTING, *READING)

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One process, one event loop, every server of a world over streamable HTTP.
+
+`build_app` is for the agent (/mcp/, /health, /apps); `build_data_app` moves files in and out
+(/data/populate, /data/snapshot) and answers on a host-side Unix socket only. `serve` runs both on
+sockets that are already listening, so it works in a forked child that has no network of its own.
+`warm` does all first-time work and leaves one thread: call it, then `gc.freeze()`, then fork.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import tempfile
+import threading
+from collections.abc import AsyncGenerator, Generator
+from pathlib import Path
+
+import uvicorn
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from envkit.servers.command import CommandRunner, LocalRunner
+from envkit.servers.config import GatewayConfig
+from envkit.servers.data import data_routes
+from envkit.servers.desk import Desk
+from envkit.servers.guard import Guard
+from envkit.servers.protocol import mcp_server
+from envkit.servers.warmup import exchange
+
+STOP_S = 2.0
+"""How long open requests may take once the gateway was told to stop."""
+BODY_BYTES = 8 << 20
+
+
+def build_app(config: GatewayConfig, runner: CommandRunner) -> ASGIApp:
+    """The agent's application: /mcp/, /health, /apps, behind token, Host and Origin checks."""
+    desk = Desk(config, runner)
+    manager = StreamableHTTPSessionManager(mcp_server(desk), max_request_body_size=BODY_BYTES)
+    mcp = StreamableHTTPASGIApp(manager)
+
+    async def health(_request: Request) -> JSONResponse:
+        return JSONResponse({"status": "ok"})
+
+    async def apps(_request: Request) -> JSONResponse:
+        by_server = {
+            server: sorted(name for name, tool in desk.tools.items() if tool.server == server)
+            for server in config.servers
+        }
+        return JSONResponse({"servers": by_server, "surface": config.surface})
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncGenerator[None]:
+        async with manager.run():
+            yield
+        desk.close()
+
+    routes = [
+        Route("/mcp", mcp),
+        Route("/mcp/", mcp),
+        Route("/health", health),
+        Route("/apps", apps),
+    ]
+    return Guard(Starlette(routes=routes, lifespan=lifespan), token=config.token)
+
+
+def build_data_app(config: GatewayConfig) -> ASGIApp:
+    """The host's application: /data/populate and /data/snapshot. Serve it on a Unix socket."""
+    return Guard(Starlette(routes=data_routes(config)), token=None)
+
+
+class _Server(uvicorn.Server):
+    """Leaves signals to `serve`, which may run two of these at once."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+def _server(app: ASGIApp) -> _Server:
+    return _Server(
+        uvicorn.Config(
+            app,
+            log_level="error",
+            access_log=False,
+            lifespan="on",
+            ws="none",
+            server_header=False,
+            timeout_graceful_shutdown=int(STOP_S),
+        )
+    )
+
+
+async def serve(
+    config: GatewayConfig,
+    runner: CommandRunner,
+    *,
+    mcp_socket: socket.socket,
+    data_socket: socket.socket | None,
+) -> None:
+    """Serve until cancelled or told by SIGTERM; the sockets must already be listening.
+
+    Raises ValueError when the data socket is not a Unix socket.
+    """
+    if data_socket is not None and data_socket.family != socket.AF_UNIX:
+        raise ValueError("data_socket must be a Unix socket: /data/* answers only to the host")
+    if mcp_socket.family != socket.AF_UNIX:
+        # Inherited by accepted sockets; without it each reply waits 40 ms for a delayed ACK.
+        mcp_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    servers = [(_server(build_app(config, runner)), mcp_socket)]
+    if data_socket is not None:
+        servers.append((_server(build_data_app(config)), data_socket))
+
+    def stop() -> None:
+        for server, _ in servers:
+            server.should_exit = True
+
+    loop = asyncio.get_running_loop()
+    if threading.current_thread() is threading.main_thread():
+        loop.add_signal_handler(signal.SIGTERM, stop)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for server, listening in servers:
+                tasks.create_task(server.serve(sockets=[listening]))
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+
+
+def warm() -> None:
+    """Import everything and serve one full exchange to itself, leaving a single thread.
+
+    Raises RuntimeError when more than one thread is left: the process must not be forked then.
+    """
+    with tempfile.TemporaryDirectory(prefix="envkit-warm-") as folder:
+        asyncio.run(_warm(Path(folder)))
+    threads = len(os.listdir("/proc/self/task"))
+    if threads != 1:
+        raise RuntimeError(f"{threads} threads are left after warming up; a fork would be unsafe")
+
+
+async def _warm(folder: Path) -> None:
+    config = GatewayConfig(root=folder, apps_data=folder, token="warm", command_root=str(folder))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        serving = asyncio.create_task(
+            serve(config, LocalRunner(), mcp_socket=listening, data_socket=None)
+        )
+        try:
+            await exchange(listening.getsockname()[1], "warm", folder)
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+            await serving
