@@ -65,17 +65,20 @@ class Fit:
     def ok(self) -> bool:
         return self.wanted <= self.highest
 
-    def line(self) -> str:
-        """One line: the highest concurrency, what binds it, and what to do when it is too low."""
-        binds = (
+    def binds(self) -> str:
+        """What runs out first: how much is free, where its limit is, what a trial takes."""
+        return (
             f"{self.binding.resource} binds: {self.binding.free} free ({self.binding.limit}), "
             f"{self.cost.base} + {self.cost.a_trial} a trial"
         )
+
+    def line(self) -> str:
+        """One line: the highest concurrency, what binds it, and what to do when it is too low."""
         if self.ok:
-            return f"concurrency {self.wanted} fits, up to {self.highest} would; {binds}"
+            return f"concurrency {self.wanted} fits, up to {self.highest} would; {self.binds()}"
         smaller = f"use --concurrency {self.highest}, or " if self.highest else ""
         return (
-            f"concurrency {self.wanted} does not fit, {self.highest} would; {binds}; "
+            f"concurrency {self.wanted} does not fit, {self.highest} would; {self.binds()}; "
             f"{smaller}{self.binding.fix}"
         )
 

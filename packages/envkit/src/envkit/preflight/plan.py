@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from envkit.fault import TaskError
+from envkit.fault import HarnessError
 from envkit.preflight.types import BrokenTask, Plan, TrialSpec
 from envkit.task import Severity, Task, find_tasks, lint, load_task
 
 KNOWN_AGENTS: Final = ("replay", "oracle", "nop")
 KNOWN_ENVS: Final = ("local", "unsafe-process")
 UNSAFE: Final = "unsafe-process"
+IMPORT_PATH: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +48,11 @@ def make_plan(request: Request) -> Plan:
 
     Raises:
         TaskError: the directory is missing or holds no task.
+        HarnessError: the agent or the environment is none that we know the form of.
     """
-    dirs = _task_dirs(request.source)[: request.limit]
+    known("--agent", request.agent, KNOWN_AGENTS)
+    known("--env", request.env, KNOWN_ENVS)
+    dirs = [path.resolve() for path in find_tasks(request.source)[: request.limit]]
     checked = [_check(path, request.agent) for path in dirs]
     concurrency = 1 if request.env == UNSAFE else request.concurrency
     sound = [path for path, problems in zip(dirs, checked, strict=True) if not problems]
@@ -93,22 +97,15 @@ def spread[T](tasks: Sequence[T], concurrency: int, repeat: int | None) -> list[
     return [(tasks[n % len(tasks)], n // len(tasks)) for n in range(trials)]
 
 
+def known(option: str, value: str, names: tuple[str, ...]) -> None:
+    """Refuses a value that is neither one of ours nor an import path."""
+    if value not in names and not IMPORT_PATH.fullmatch(value):
+        raise HarnessError(f"{option} {value}: use {', '.join(names)} or module:Class")
+
+
 def trial_id(task: str, sample: int) -> str:
     """``<task>__<sample>``, with only letters, digits, ``.``, ``_`` and ``-``."""
     return f"{re.sub(r'[^A-Za-z0-9._-]', '_', task).lstrip('.')}__{sample:03d}"
-
-
-def _task_dirs(source: Path) -> list[Path]:
-    if not source.exists():
-        raise TaskError(f"{source}: no such directory; name a task or a directory of tasks")
-    if not source.is_dir():
-        raise TaskError(f"{source}: not a directory; name a task or a directory of tasks")
-    dirs = find_tasks(source)
-    if not dirs:
-        raise TaskError(
-            f"{source}: no task in it; a task is a directory with task.toml and instruction.md"
-        )
-    return sorted(dirs)
 
 
 def _check(path: Path, agent: str) -> tuple[str, ...]:

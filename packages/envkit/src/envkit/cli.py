@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: flags to calls, no logic.
+
+Contract: exit 0 when what was checked holds, 1 when it does not, 2 when it could not be done, 130
+when interrupted. What a user can set right is one line on standard error, never a traceback.
+Only what a command needs is imported, when it runs: ``envkit audit`` works without the extras.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from envkit import __version__
+from envkit.cli_extras import install_line
+
+app = typer.Typer(
+    name="envkit",
+    help="Trustworthy agent environments: preflight before a run, audit after it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@contextmanager
+def edge(extra: str) -> Iterator[None]:
+    """Turns what a user can set right into one line, and Ctrl-C into its exit code."""
+    from envkit.fault import EnvkitError
+
+    try:
+        yield
+    except EnvkitError as error:
+        fail(str(error))
+    except ModuleNotFoundError as error:
+        fail(install_line(error, extra))
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+def fail(line: str) -> NoReturn:
+    """One line on standard error, exit 2."""
+    print(f"envkit: {' '.join(line.split())}", file=sys.stderr)
+    raise typer.Exit(2)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"envkit {__version__}")
+        raise typer.Exit(0)
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Trustworthy agent environments: preflight before a run, audit after it."""
+
+
+@app.command()
+def preflight(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A task, or a directory of tasks.")
+    ] = Path("tasks/"),
+    agent: Annotated[
+        str,
+        typer.Option(
+            help="replay (the oracle's tool calls over MCP), oracle, nop, or module:Class."
+        ),
+    ] = "replay",
+    concurrency: Annotated[int, typer.Option(min=1, help="Trials that live at once.")] = 6,
+    repeat: Annotated[
+        int | None,
+        typer.Option(min=1, help="Samples of each task. Default: fill the concurrency once."),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first tasks, by name.")] = None,
+    max_fault_rate: Annotated[
+        float,
+        typer.Option(metavar="PCT", min=0, max=100, help="Share of attempts that may fault."),
+    ] = 0.5,
+    env: Annotated[
+        str,
+        typer.Option(help="local, unsafe-process (no isolation, for debugging), or module:Class."),
+    ] = "local",
+    seed: Annotated[int, typer.Option(help="Seeds the jitter of starts and retries.")] = 0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the report as one JSON document.")
+    ] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Keep the trials, report.json and report.html here."),
+    ] = None,
+) -> None:
+    """Run the tasks at training concurrency and say whether they can be trained on.
+
+    Exit codes: 0 pass, 1 gate breached, 2 could not run, 130 interrupted (partial report).
+    """
+    with edge("run"):
+        from envkit.preflight.command import Options
+        from envkit.preflight.command import preflight as run
+
+        code = run(
+            Options(
+                source=directory,
+                agent=agent,
+                env=env,
+                concurrency=concurrency,
+                repeat=repeat,
+                limit=limit,
+                max_fault_rate_pct=max_fault_rate,
+                seed=seed,
+                as_json=as_json,
+                report_dir=report,
+            )
+        )
+        raise typer.Exit(code)
+
+
+@app.command()
+def lint(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A task, or a directory of tasks.")
+    ] = Path("tasks/"),
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the problems as one JSON document.")
+    ] = False,
+) -> None:
+    """Check task directories without running them.
+
+    Exit codes: 0 no errors (warnings are shown), 1 errors, 2 no task to check.
+    """
+    with edge("run"):
+        from envkit.cli_lint import lint as run
+
+        raise typer.Exit(run(directory, as_json=as_json))
+
+
+@app.command()
+def serve(
+    world: Annotated[
+        Path, typer.Argument(metavar="WORLD", help="A world, or a directory of documents.")
+    ],
+    servers: Annotated[
+        str, typer.Option(help="Which servers, by comma: filesystem, code, pdf.")
+    ] = "filesystem,pdf",
+    stdio: Annotated[
+        bool, typer.Option("--stdio", help="Speak MCP over standard input and output.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Serve HTTP on 127.0.0.1 at this port.")
+    ] = 8000,
+) -> None:
+    """Serve a world's documents over MCP, for an agent on this machine.
+
+    Agent code runs unconfined here: name the server `code` only for a world you trust.
+    """
+    with edge("servers"):
+        from envkit.cli_serve import serve as run
+
+        run(world, servers, stdio=stdio, port=port)
+
+
+@app.command()
+def doctor(
+    reap: Annotated[
+        bool, typer.Option("--reap", help="Remove what killed runs left behind.")
+    ] = False,
+) -> None:
+    """Say what works on this machine, and what to install or raise.
+
+    Exit codes: 0 trials can run and nothing is left over, 1 otherwise.
+    """
+    with edge("run"):
+        from envkit.cli_doctor import doctor as run
+
+        raise typer.Exit(run(reap=reap))
+
+
+def main() -> None:
+    """Entry point of the ``envkit`` script.
+
+    A defect of ours shows its traceback and exits 2: 1 would say that something was checked.
+    """
+    try:
+        app()
+    except Exception:
+        traceback.print_exc()
+        sys.exit(2)
+
+
+if find_spec("envkit.cli_audit"):
+    app.command("audit")(import_module("envkit.cli_audit").audit)
