@@ -97,10 +97,10 @@ async def within[T](op: str, seconds: float, awaitable: Awaitable[T]) -> T:
     try:
         done, _ = await asyncio.wait({task}, timeout=seconds)
     except asyncio.CancelledError:
-        _abandon(op, task)
+        abandon(op, task)
         raise
     if not done:
-        _abandon(op, task)
+        abandon(op, task)
         raise DeadlineExceeded(op, seconds)
     try:
         return task.result()
@@ -108,7 +108,8 @@ async def within[T](op: str, seconds: float, awaitable: Awaitable[T]) -> T:
         raise DeadlineExceeded(op, seconds) from error
 
 
-def _abandon[T](op: str, task: "asyncio.Future[T]") -> None:
+def abandon[T](op: str, task: "asyncio.Future[T]") -> None:
+    """Cancel what nobody waits for any more, and log what it still comes to, if anything."""
     task.cancel()
     task.add_done_callback(lambda done: _report(op, done))
 
