@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.packaging
 
 HEAVY = ("harbor", "mcp", "torch", "ray", "vllm", "pandas", "numpy", "pyarrow", "rltrain")
@@ -74,11 +75,19 @@ def test_audit_reads_a_trace_and_finds_the_missing_command(
     assert report["detectors"]["command-missing"]["findings"] == 1
 
 
+def test_lint_checks_a_task(programs: Path, call, tmp_path: Path) -> None:
+    task = tmp_path / "tasks" / "bad"
+    task.mkdir(parents=True)
+    (task / "task.toml").write_text("[agent]\ntimeout_secs = 5\n", "utf-8")
+    done = call(programs / "envkit", "lint", "tasks", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert "timeout_secs" in done.stdout
+
+
 def test_a_missing_extra_is_one_line_that_names_the_command(
     programs: Path, call, tmp_path: Path
 ) -> None:
-    (tmp_path / "tasks").mkdir()
-    done = call(programs / "envkit", "preflight", "tasks", cwd=tmp_path)
+    done = call(programs / "envkit", "preflight", str(ROOT / "tasks"), cwd=tmp_path)
     assert done.returncode == 2
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
     assert "pip install" in done.stderr
