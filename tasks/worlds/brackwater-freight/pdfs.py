@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import facts
+import notes
 from reportlab.lib import colors
 from reportlab.lib.pagesizes import A4
 from reportlab.lib.styles import ParagraphStyle, getSampleStyleSheet
@@ -28,71 +29,6 @@ STYLES = getSampleStyleSheet()
 BODY = ParagraphStyle("body", parent=STYLES["BodyText"], fontSize=9.5, leading=12.5, spaceAfter=6)
 MARGIN, GUTTER, HEAD = 54, 22, 70
 """Points: page margin, space between the columns, height of the heading above them."""
-
-POLICY_TEXT = (
-    (
-        "1. Purpose",
-        "Adjusted EBITDA is the measure by which the segments are steered and the "
-        "figure that lenders ask for. The way it was worked out had grown over the years and differed "
-        "between reports. This note sets one definition for the Group and its segments.",
-    ),
-    (
-        "2. What it replaces",
-        f"This note is in force for the financial year 2025 and later. It "
-        f"replaces draft {facts.DRAFT_POLICY}, which was circulated for comment and never came into "
-        "force. Figures worked out with the draft must not be quoted, neither inside the Group nor to "
-        "lenders.",
-    ),
-    (
-        "3. Why the draft was changed",
-        "Comments on the draft named two weaknesses. Share-based pay "
-        "is a cost of employing people, and adding it back made segments with many participants look "
-        "better than they were. Selling a terminal is not part of running one, and the draft left the "
-        "gain inside the measure.",
-    ),
-    (
-        "4. Calculation",
-        "Adjusted EBITDA starts from operating profit. These amounts are added "
-        "back: depreciation and amortisation; restructuring costs. These amounts are deducted: gains "
-        "on disposal. Share-based payments are no longer added back. Nothing else is adjusted without "
-        "a new note.",
-    ),
-    (
-        "5. The base of the margin",
-        "Fuel surcharges rise and fall with the oil price and are handed "
-        "on to customers at cost, so they say nothing about performance. The margin is therefore "
-        "stated on net revenue, which is revenue less fuel surcharges passed through. The draft had "
-        "used revenue as reported.",
-    ),
-    (
-        "6. Presentation",
-        "Amounts are shown in thousands of euro and margins with one decimal. A "
-        "report that shows the measure names this note. Earlier years are restated where they are "
-        "shown beside 2025.",
-    ),
-    (
-        "7. Questions",
-        "Questions about a case that this note does not settle go to Group Finance "
-        "before the figure is published.",
-    ),
-)
-
-DRAFT_TEXT = (
-    (
-        "1. Calculation",
-        "Adjusted EBITDA is operating profit plus depreciation and amortisation, "
-        "restructuring costs and share-based payments.",
-    ),
-    (
-        "2. The base of the margin",
-        "The margin is stated on revenue as reported, including fuel surcharges.",
-    ),
-    (
-        "3. Comments",
-        "Comments are welcome until 30 May 2025. Until a final note is issued this "
-        "text is a proposal only.",
-    ),
-)
 
 
 def write(drive: Path) -> None:
@@ -118,7 +54,8 @@ def _policy(path: Path) -> None:
         Paragraph(f"Finance note {facts.POLICY}: adjusted EBITDA", STYLES["Heading1"]),
         Paragraph(f"{facts.FIRM}, Group Finance. Final. In force from 1 January 2025.", BODY),
     ]
-    left, right = _paragraphs(POLICY_TEXT[:4]), _paragraphs(POLICY_TEXT[4:])
+    sections = notes.sections(notes.IN_FORCE)
+    left, right = _paragraphs(sections[:4]), _paragraphs(sections[4:])
     document.build([*head, FrameBreak(), *left, FrameBreak(), *right])
 
 
@@ -127,7 +64,7 @@ def _draft(path: Path) -> None:
         Paragraph(f"Finance note {facts.DRAFT_POLICY}: adjusted EBITDA", STYLES["Heading1"]),
         Paragraph(f"{facts.FIRM}, Group Finance. Draft for comment, 5 May 2025.", BODY),
     ]
-    _simple(path, [*head, *_paragraphs(DRAFT_TEXT)], facts.DRAFT_POLICY)
+    _simple(path, [*head, *_paragraphs(notes.sections(notes.DRAFT))], facts.DRAFT_POLICY)
 
 
 def _paragraphs(sections: Sequence[tuple[str, str]]) -> list[Flowable]:
