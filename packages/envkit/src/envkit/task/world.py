@@ -70,7 +70,7 @@ def _generator(directory: Path, config: Table, where: str) -> Generator | None:
         return _documents(directory, where)
     place = f"{where}:[generator]"
     script = settings.get("script")
-    if not isinstance(script, str) or not (directory / script).is_file():
+    if not isinstance(script, str) or not _is_own_file(directory, script):
         message = f"no script {script!r} in the world"
         raise Flawed(error("world-generator", place, message, "name a Python file beside it"))
     timeout_s = number(settings.get("timeout_s", DEFAULT_GENERATOR_TIMEOUT_S))
@@ -79,6 +79,11 @@ def _generator(directory: Path, config: Table, where: str) -> Generator | None:
         raise Flawed(error("world-generator", place, message, "set seconds, such as 120"))
     packages = _strings(settings, "packages", place)
     return Generator(script=directory / script, packages=packages, timeout_s=timeout_s)
+
+
+def _is_own_file(directory: Path, name: str) -> bool:
+    path = (directory / name).resolve()
+    return path.is_file() and path.is_relative_to(directory.resolve())
 
 
 def _documents(directory: Path, where: str) -> None:

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The repository's tasks, played in temporary directories without a sandbox."""
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from envkit.task import World, load_task, materialize
+
+TASKS = Path(__file__).parents[4] / "tasks"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Play:
+    """A task with a copy of its world and empty logs, as a trial would see them."""
+
+    task: Path
+    files: Path
+    logs: Path
+
+    def _run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
+        here = Path(sys.executable).parent
+        roots = {"FILESYSTEM_ROOT": str(self.files), "LOGS_ROOT": str(self.logs)}
+        env = {**roots, "PATH": f"{here}:{os.environ['PATH']}", "HOME": str(self.logs)}
+        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+
+    def solve(self) -> None:
+        """Run the oracle's script."""
+        done = self._run([str(self.task / "solution/solve.sh")])
+        assert done.returncode == 0, done.stderr
+
+    def call(self, code: str) -> subprocess.CompletedProcess[str]:
+        """Run what `code_exec` would run, with the world at its true path's place."""
+        return self._run(["sh", "-c", code.replace("/filesystem", str(self.files))])
+
+    def answer(self, text: str) -> None:
+        """Leave the final answer where the harness leaves it."""
+        (self.logs / "artifacts/final_answer.txt").write_text(text, encoding="utf-8")
+
+    def verify(self) -> dict[str, float]:
+        """Run the task's verifier and read its rewards."""
+        done = self._run([str(self.task / "tests/test.sh")])
+        assert done.returncode == 0, done.stderr
+        return json.loads((self.logs / "verifier/reward.json").read_text())
+
+    def verify_fails(self) -> str:
+        """Run a verifier that must not judge; returns what it said."""
+        done = self._run([str(self.task / "tests/test.sh")])
+        assert done.returncode != 0
+        assert not (self.logs / "verifier/reward.json").exists()
+        return done.stderr
+
+
+@pytest.fixture(scope="session")
+def world() -> World:
+    """The world of both tasks."""
+    found = load_task(TASKS / "rail-margin").world
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="session")
+def documents(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The world's documents, made once; do not write there."""
+    return materialize(world, tmp_path_factory.mktemp("cache")) / "filesystem"
+
+
+@pytest.fixture
+def play(documents: Path, tmp_path: Path) -> Callable[[str], Play]:
+    """Start a fresh play of the named task."""
+
+    def start(name: str) -> Play:
+        files, logs = tmp_path / "filesystem", tmp_path / "logs"
+        shutil.copytree(documents, files)
+        (logs / "artifacts").mkdir(parents=True)
+        return Play(task=TASKS / name, files=files, logs=logs)
+
+    return start
+
+
+@pytest.fixture
+def verifier(request: pytest.FixtureRequest) -> Iterator[ModuleType]:
+    """The module `verify` of the task that the test's parameter names, loaded in this process."""
+    tests = TASKS / request.param / "tests"
+    sys.path.insert(0, str(tests))
+    before = set(sys.modules)
+    spec = importlib.util.spec_from_file_location(f"verify_{request.param}", tests / "verify.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+    sys.path.remove(str(tests))
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tests)):
+            del sys.modules[name]
