@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.packaging
 
 HEAVY = ("harbor", "mcp", "torch", "ray", "vllm", "pandas", "numpy", "pyarrow", "rltrain")
+ENVELOPE = {"success": False, "output": "sh: 1: python: not found\n\nexit code 127"}
 FAILED_CALL = {
     "messages": [
         {"role": "user", "content": "What is the total?"},
@@ -26,7 +27,11 @@ FAILED_CALL = {
                 }
             ],
         },
-        {"role": "tool", "tool_call_id": "call-1", "content": "sh: 1: python: not found"},
+        {
+            "role": "tool",
+            "tool_call_id": "call-1",
+            "content": [{"type": "text", "text": json.dumps(ENVELOPE)}],
+        },
         {"role": "assistant", "content": "I could not compute it."},
     ],
     "status": "completed",
@@ -40,10 +45,12 @@ def programs(clean_environment: Callable[..., Path], wheel_of: Callable[[str], P
 
 @pytest.fixture
 def traces(tmp_path: Path) -> Path:
-    run = tmp_path / "traces" / "task_1"
-    run.mkdir(parents=True)
-    (run / "trajectory.json").write_text(json.dumps(FAILED_CALL), "utf-8")
-    return run.parent
+    """Three runs of three tasks that all miss the same program: no one model's mistake."""
+    for number in range(3):
+        run = tmp_path / "traces" / f"task_{number}"
+        run.mkdir(parents=True)
+        (run / "trajectory.json").write_text(json.dumps(FAILED_CALL), "utf-8")
+    return tmp_path / "traces"
 
 
 def test_wheel_carries_its_licence_and_its_types(wheel_of: Callable[[str], Path]) -> None:
@@ -71,8 +78,8 @@ def test_audit_reads_a_trace_and_finds_the_missing_command(
     done = call(programs / "envkit", "audit", str(traces), "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
-    assert report["runs"] == 1
-    assert report["detectors"]["command-missing"]["findings"] == 1
+    assert report["runs"] == 3
+    assert report["detectors"]["command-missing"]["runs"] == 3
 
 
 def test_lint_checks_a_task(programs: Path, call, tmp_path: Path) -> None:
