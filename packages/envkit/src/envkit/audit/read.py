@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Read an audited directory as a stream of runs, one in memory at a time.
+
+Contract: every candidate comes out as a run or as unreadable with its reason; everything else is
+counted as ignored. A file that is JSON but claims no form we know is ignored, unless its name says
+that it is a trajectory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from envkit.audit import atif, openai_messages
+from envkit.audit.document import ReadError, load
+from envkit.audit.find import TraceFile, TrialDir, find, relative
+from envkit.audit.harbor import read_trial
+from envkit.audit.types import Ignored, Run, Unreadable
+
+type Item = Run | Unreadable | Ignored
+
+
+def read(root: Path) -> Iterator[Item]:
+    """Every item under ``root``, which is resolved first."""
+    root = root.resolve()
+    base = root.parent if root.is_file() else root
+    for entry in find(root):
+        match entry:
+            case TrialDir(path=path):
+                yield from read_trial(path, base)
+            case TraceFile(path=path):
+                yield _read_file(path, base)
+            case _:
+                yield entry
+
+
+def _read_file(path: Path, root: Path) -> Item:
+    try:
+        return _read_document(path, root, load(path, root))
+    except ReadError as error:
+        return Unreadable(file=relative(path, root), reason=str(error))
+
+
+def _read_document(path: Path, root: Path, document: object) -> Item:
+    if atif.is_atif(document):
+        return atif.read_atif(path, root, document)
+    if openai_messages.is_messages(document):
+        return openai_messages.read_messages(path, root, document)
+    if "traj" in path.name:
+        raise ReadError("wrong shape: neither OpenAI messages nor ATIF")
+    return Ignored()
