@@ -12,7 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.packaging
 
 HEAVY = ("harbor", "mcp", "torch", "ray", "vllm", "pandas", "numpy", "pyarrow", "rltrain")
-ENVELOPE = {"success": False, "output": "sh: 1: python: not found\n\nexit code 127"}
+OUTPUT = "\nError output:\nsh: 1: python: not found\n\n\nCommand failed with exit code 127"
+ENVELOPE = {"success": False, "output": OUTPUT}
 FAILED_CALL = {
     "messages": [
         {"role": "user", "content": "What is the total?"},
