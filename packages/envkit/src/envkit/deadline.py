@@ -91,7 +91,9 @@ async def within[T](op: str, seconds: float, awaitable: Awaitable[T]) -> T:
     """Wait for an awaitable, and come back on time whatever it does.
 
     It is cancelled when its time is up or the caller is cancelled, and abandoned with a warning if
-    it does not obey: `asyncio.timeout` would wait for it without bound.
+    it does not obey: `asyncio.timeout` would wait for it without bound. One that ends cancelled
+    while nobody cancelled the caller raises EnvkitError, owned by nobody: a ``CancelledError`` here
+    would pass for a stopped run.
     """
     task = asyncio.ensure_future(awaitable)
     try:
@@ -104,6 +106,8 @@ async def within[T](op: str, seconds: float, awaitable: Awaitable[T]) -> T:
         raise DeadlineExceeded(op, seconds)
     try:
         return task.result()
+    except asyncio.CancelledError as error:
+        raise EnvkitError(f"{op} was cancelled from within") from error
     except TimeoutError as error:
         raise DeadlineExceeded(op, seconds) from error
 

@@ -203,7 +203,5 @@ def _code(link: Link) -> str:
 
 
 def _say(chain: Chain, found: _Found) -> str:
-    top = chain[0]
-    if found.link.name == top.name:
-        return found.link.message
-    return f"{top.name}: {top.message}"
+    top = _restored(chain[0])
+    return found.link.message if found.link == top else f"{top.name}: {top.message}"
