@@ -270,10 +270,12 @@ def demo(session: nox.Session) -> None:
     pins = ("-c", constraints(), "-b", constraints())
     folder = environment(session, CACHE / "demo", ["-e", "packages/envkit[run]", *pins])
     reports = ROOT / "envkit-reports" / "demo"
-    shutil.rmtree(reports, ignore_errors=True)
+    audited = reports.with_name("demo-audit")
+    for old in (reports, audited):
+        shutil.rmtree(old, ignore_errors=True)
     program(session, folder, "envkit", "preflight", "tasks", "--report", str(reports))
-    program(session, folder, "envkit", "audit", str(reports))
-    print(f"\nReports: {reports}", flush=True)
+    program(session, folder, "envkit", "audit", str(reports), "--report", str(audited))
+    print(f"\nreports: {reports / 'report.html'}\n         {audited / 'audit.html'}", flush=True)
 
 
 @nox.session
