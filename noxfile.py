@@ -39,6 +39,14 @@ HARBOR_TESTS = tuple(
 )
 """Where envkit touches Harbor; these also run against each older minor."""
 EVERYTHING = ("-e", "packages/envkit[run]", "-e", "packages/rltrain")
+OURS = ("packages", "tests", "tasks", "benchmarks", "docs", "noxfile.py")
+LINT = (
+    ("ruff", "check", *OURS),
+    ("ruff", "format", "--check", *OURS),
+    ("lint-imports", "--no-cache", "pyproject.toml"),
+    ("codespell", "README.md", "AGENTS.md", ".ci", "constraints", *OURS),
+)
+"""The same commands run before every commit: .pre-commit-config.yaml."""
 TEST_TIMEOUT_S = 600  # one test; a hang must fail its part, not the whole run
 
 ENVIRONMENT = {
@@ -177,10 +185,8 @@ def pytest(
 
 def lint(session: nox.Session, tally: Tally) -> None:
     folder = developer_environment(session)
-    check(session, tally, folder, "ruff", "check", ".")
-    check(session, tally, folder, "ruff", "format", "--check", ".")
-    check(session, tally, folder, "lint-imports", "--no-cache", "pyproject.toml")
-    check(session, tally, folder, "codespell")
+    for command in LINT:
+        check(session, tally, folder, *command)
 
 
 def types(session: nox.Session, tally: Tally) -> None:

@@ -82,6 +82,13 @@ def test_header_names_nox_with_uv(noxfile: ModuleType) -> None:
     )
 
 
+def test_hooks_before_a_commit_are_the_checks_of_the_lint_part(noxfile: ModuleType) -> None:
+    text = (ROOT / ".pre-commit-config.yaml").read_text("utf-8")
+    *hooks, before_push = re.findall(r"entry: \.venv/bin/(.+)", text)
+    assert hooks == [" ".join(command) for command in noxfile.LINT]
+    assert before_push.startswith("pyright ")
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "constraints").glob("harbor-*.txt")), ids=str)
 def test_pins_are_exact_and_hold_no_address(path: Path) -> None:
     lines = path.read_text("utf-8").splitlines()

@@ -41,15 +41,6 @@ def test_each_package_is_whole(package: str) -> None:
         assert (folder / name).stat().st_size > 0
 
 
-def test_hooks_before_a_commit_are_the_checks_of_the_lint_part() -> None:
-    hooks = re.findall(r"entry: \.venv/bin/(.+)", (ROOT / ".pre-commit-config.yaml").read_text())
-    source = (ROOT / "noxfile.py").read_text("utf-8")
-    assert len(hooks) == 5
-    for hook in hooks:
-        words = hook.removesuffix(" .venv/bin/python").split()
-        assert ", ".join(f'"{word}"' for word in words) in source, hook
-
-
 def test_every_module_of_envkit_has_its_place_in_the_flow() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     (flow,) = [c for c in settings["tool"]["importlinter"]["contracts"] if c["id"] == "flow"]
