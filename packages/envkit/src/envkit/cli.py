@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 
 from envkit import __version__
+from envkit.cli_audit import audit
 from envkit.cli_extras import install_line
 
 app = typer.Typer(
@@ -30,10 +29,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(audit)
 
 
 @contextmanager
-def edge(extra: str) -> Iterator[None]:
+def edge(extra: str) -> Generator[None]:
     """Turns what a user can set right into one line, and Ctrl-C into its exit code."""
     from envkit.fault import EnvkitError
 
@@ -86,9 +86,8 @@ def preflight(
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first tasks, by name.")] = None,
     max_fault_rate: Annotated[
-        float,
-        typer.Option(metavar="PCT", min=0, max=100, help="Share of attempts that may fault."),
-    ] = 0.5,
+        str, typer.Option(metavar="PCT", help="Share of attempts that may fault, in percent.")
+    ] = "0.5",
     env: Annotated[
         str,
         typer.Option(help="local, unsafe-process (no isolation, for debugging), or module:Class."),
@@ -118,7 +117,7 @@ def preflight(
                 concurrency=concurrency,
                 repeat=repeat,
                 limit=limit,
-                max_fault_rate_pct=max_fault_rate,
+                max_fault_rate=max_fault_rate,
                 seed=seed,
                 as_json=as_json,
                 report_dir=report,
@@ -197,7 +196,3 @@ def main() -> None:
     except Exception:
         traceback.print_exc()
         sys.exit(2)
-
-
-if find_spec("envkit.cli_audit"):
-    app.command("audit")(import_module("envkit.cli_audit").audit)

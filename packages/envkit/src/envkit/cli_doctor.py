@@ -71,20 +71,21 @@ def _boxes() -> Iterator[Finding]:
     from envkit.sandbox import availability
 
     boxes = availability()
-    text = "local boxes can be made" if boxes.ok else f"{boxes.problem}; {boxes.fix}"
-    yield Finding(name="boxes", ok=boxes.ok, text=text)
+    yield Finding(name="boxes", ok=boxes.ok, text=boxes.line())
 
 
 def _leftovers(reap: bool) -> Iterator[Finding]:
     from envkit.sandbox import reaper
 
-    if reap:
-        for gone in reaper.reap():
-            yield Finding(name="reaped", ok=True, text=f"{gone.kind} {gone.what}")
     left = reaper.find_leftovers()
+    if reap:
+        found, left = left, reaper.reap()
+        for gone in sorted(set(found) - set(left)):
+            yield Finding(name="removed", ok=True, text=f"{gone.kind} {gone.what}")
     for leak in left:
         yield Finding(name="left over", ok=False, text=f"{leak.kind} {leak.what}")
     if left:
-        yield Finding(name="left over", ok=False, text="remove with: envkit doctor --reap")
+        fix = "it is another user's: run this as that user" if reap else "envkit doctor --reap"
+        yield Finding(name="left over", ok=False, text=f"to remove it: {fix}")
     else:
         yield Finding(name="left over", ok=True, text="nothing")

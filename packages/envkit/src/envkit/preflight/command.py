@@ -19,16 +19,15 @@ from rich.console import Console
 from rich.text import Text
 
 from envkit.cli_extras import install_line
-from envkit.fault import EnvkitError, SandboxUnavailable
+from envkit.fault import EnvkitError, HarnessError, SandboxUnavailable
 from envkit.preflight.place import Place, keep, open_place
-from envkit.preflight.plan import UNSAFE, Request, make_plan
+from envkit.preflight.plan import Request, make_plan
 from envkit.preflight.progress import view_for
 from envkit.preflight.report import could_not_run
 from envkit.preflight.report_json import to_json
 from envkit.preflight.report_text import print_report
 from envkit.preflight.run import run
 from envkit.preflight.types import Launcher, Plan, Report, RunOptions, Verdict
-
 
 PLAIN_WIDTH: Final = 120
 """Columns where the output is no terminal, so that the same run always prints the same."""
@@ -44,7 +43,8 @@ class Options:
     concurrency: int
     repeat: int | None
     limit: int | None
-    max_fault_rate_pct: float
+    max_fault_rate: str
+    """In percent, with or without its sign."""
     seed: int
     as_json: bool
     report_dir: Path | None
@@ -92,9 +92,24 @@ def _request(options: Options, place: Place, token: str) -> Request:
         concurrency=options.concurrency,
         repeat=options.repeat,
         limit=options.limit,
-        max_fault_rate=options.max_fault_rate_pct / 100,
+        max_fault_rate=share("--max-fault-rate", options.max_fault_rate),
         seed=options.seed,
     )
+
+
+def share(option: str, text: str) -> float:
+    """``0.5`` or ``0.5%`` as 0.005.
+
+    Raises:
+        HarnessError: it is no percentage from 0 to 100.
+    """
+    try:
+        value = float(text.strip().removesuffix("%"))
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 100:
+        raise HarnessError(f"{option} {text}: not a percentage from 0 to 100; write for example 2%")
+    return value / 100
 
 
 def _problems(plan: Plan) -> list[str]:
@@ -109,13 +124,11 @@ def _check_boxes(plan: Plan) -> None:
 
     boxes = availability()
     if not boxes.ok:
-        raise SandboxUnavailable(
-            f"{boxes.problem}; {boxes.fix}; or debug a task without isolation: --env {UNSAFE}"
-        )
+        raise SandboxUnavailable(boxes.line())
 
 
 def _launcher(plan: Plan) -> Launcher:
-    from envkit.sandbox.launcher import launcher
+    from envkit.preflight.launcher import launcher
 
     return launcher(
         plan.env,

@@ -9,7 +9,7 @@ from pathlib import Path
 from envkit.preflight.gate import faulted, wrong_reward
 from envkit.preflight.logs import log_tail
 from envkit.preflight.plan import UNSAFE
-from envkit.preflight.text import count, one_line
+from envkit.preflight.text import one_line
 from envkit.preflight.types import FailedTrial, Plan
 from envkit.trial.record import TrialRecord
 
@@ -45,11 +45,14 @@ def failed_trial(plan: Plan, record: TrialRecord) -> FailedTrial:
 def _why(record: TrialRecord) -> str:
     fault = record.fault or next((f for a in record.attempts for f in a.faults), None)
     if wrong_reward(record) or fault is None:
-        return f"earned {record.reward}" if record.reward is not None else "no reward, no fault"
-    again = len(record.attempts) - 1
-    retried = f" (then run again, {count(again, 'time')})" if again else ""
+        return _outcome(record)
     where = f"{fault.owner.value} fault {fault.code} in {fault.phase.value}"
-    return f"{where}{retried}: {one_line(fault.message, 500)}"
+    again = f"; run again, {_outcome(record)}" if len(record.attempts) > 1 else ""
+    return f"{where}: {one_line(fault.message, 500)}{again}"
+
+
+def _outcome(record: TrialRecord) -> str:
+    return f"earned {record.reward:g}" if record.reward is not None else "no reward"
 
 
 def _task_dir(plan: Plan, record: TrialRecord) -> Path:

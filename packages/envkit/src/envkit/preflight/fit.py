@@ -67,9 +67,10 @@ class Fit:
 
     def binds(self) -> str:
         """What runs out first: how much is free, where its limit is, what a trial takes."""
+        scarce, cost = self.binding, self.cost
         return (
-            f"{self.binding.resource} binds: {self.binding.free} free ({self.binding.limit}), "
-            f"{self.cost.base} + {self.cost.a_trial} a trial"
+            f"{scarce.resource} binds: {scarce.free:,}{scarce.unit} free ({scarce.limit}), "
+            f"{cost.base:,} + {cost.a_trial}{scarce.unit} a trial"
         )
 
     def line(self) -> str:

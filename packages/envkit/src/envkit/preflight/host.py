@@ -33,6 +33,11 @@ class Supply:
     fix: str
     """What raises it."""
 
+    @property
+    def unit(self) -> str:
+        """`` MiB`` or nothing, to be put behind a number."""
+        return " MiB" if self.resource in ("memory", "disk") else ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roots:

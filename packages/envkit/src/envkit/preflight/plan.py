@@ -17,7 +17,7 @@ from typing import Final
 
 from envkit.fault import HarnessError
 from envkit.preflight.types import BrokenTask, Plan, TrialSpec
-from envkit.task import Severity, Task, find_tasks, lint, load_task
+from envkit.task import Problem, Severity, Task, find_tasks, lint, load_task
 
 KNOWN_AGENTS: Final = ("replay", "oracle", "nop")
 KNOWN_ENVS: Final = ("local", "unsafe-process")
@@ -111,10 +111,14 @@ def trial_id(task: str, sample: int) -> str:
 def _check(path: Path, agent: str) -> tuple[str, ...]:
     """Why a task cannot be run by this agent; empty for a sound one."""
     try:
-        errors = [str(p) for p in lint(path) if p.severity == Severity.ERROR]
+        errors = [_line(problem) for problem in lint(path) if problem.severity is Severity.ERROR]
         return tuple(errors or _unfit(load_task(path), agent))
     except Exception as error:  # a task may break a check in any way; the run goes on without it
         return (f"{type(error).__name__}: {error}",)
+
+
+def _line(problem: Problem) -> str:
+    return f"{problem.where}: {problem.message}; {problem.fix}"
 
 
 def _unfit(task: Task, agent: str) -> list[str]:

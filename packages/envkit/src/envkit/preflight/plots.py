@@ -87,7 +87,7 @@ class Scale:
         """Four to ten round ticks with their lines."""
         step = _round_step(self.top)
         ticks = [n * step for n in range(int(self.top / step + 1e-9) + 1)]
-        return [_tick(self.x(t), seconds(t) if t else "0", top, bottom) for t in ticks]
+        return [_tick(self.x(t), f"{t:g} s", top, bottom) for t in ticks]
 
 
 def phase_class(name: str) -> str:
@@ -132,7 +132,7 @@ def _labels(names: Sequence[str], row: float) -> list[Html]:
 
 
 def _label(name: str, middle: float) -> Html:
-    shown = name if len(name) <= 22 else f"{name[:12]}…{name[-9:]}"
+    shown = name if len(name) <= 20 else f"{name[:10]}…{name[-9:]}"
     text = el("title", name), one_line(shown)
     return el("text", *text, x=LEFT - 8, y=middle, class_="name", text_anchor="end", dy="0.35em")
 

@@ -128,6 +128,6 @@ class LiveView:
         table.add_column()
         rows = {**self._board.in_phase(), "ended": len(self._board.ended)}
         for name, n in rows.items():
-            bar = ProgressBar(total=self._board.total, completed=n, width=40)
+            bar = ProgressBar(total=self._board.total, completed=n, width=40, complete_style="cyan")
             table.add_row(Text(name), str(n), bar)
         return table

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
+from typing import Final
 
 from envkit.preflight.gate import rate_line
 from envkit.preflight.markup import Child, Html, el
@@ -17,7 +18,7 @@ from envkit.preflight.report_text import reward_line
 from envkit.preflight.text import percent, seconds
 from envkit.preflight.types import FailedTrial, Plan, Report
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def to_html(report: Report) -> str:
@@ -64,7 +65,8 @@ def _sections(report: Report) -> Iterator[Html]:
             "Faults by owner and class", _faults(report), _note(rate_line(report.fault_rate))
         )
     if report.failed:
-        yield _section("Failed trials", [_failed(trial) for trial in report.failed])
+        few = len(report.failed) <= OPEN_UP_TO
+        yield _section("Failed trials", [_failed(trial, few) for trial in report.failed])
     if report.leaks:
         rows = [[leak.kind, el("code", leak.what)] for leak in report.leaks]
         yield _section("Left behind", _table(["kind", "what"], rows))
@@ -76,7 +78,9 @@ def _sections(report: Report) -> Iterator[Html]:
         )
 
 
-BAR_NOTE = "Bars end at p50 (full), p95 and p99 (fainter); the line ends at the maximum."
+OPEN_UP_TO: Final = 3
+"""Failed trials whose logs are shown without a click."""
+BAR_NOTE: Final = "Bars end at p50 (full), p95 and p99 (fainter); the line ends at the maximum."
 
 
 def _tiles(report: Report) -> Html:
@@ -106,7 +110,7 @@ def _faults(report: Report) -> Html:
         [
             row.owner,
             el("code", row.code),
-            el("meter", str(row.count), value=row.count, min=0, max=most),
+            el("i", class_="bar", style=f"width:{round(100 * row.count / most)}px"),
             row.count,
             row.retried,
             f"{row.example_trial} in {row.example_phase}: {row.example_message}",
@@ -116,12 +120,13 @@ def _faults(report: Report) -> Html:
     return _table(["owner", "class", "", "count", "retried", "example"], rows)
 
 
-def _failed(trial: FailedTrial) -> Html:
+def _failed(trial: FailedTrial, is_open: bool) -> Html:
     summary = el("summary", el("b", trial.trial_id), f" {trial.why}")
     again = el("p", "Run it again: ", el("code", trial.reproduce))
     where = el("p", "Files: ", el("code", str(trial.trial_dir)))
     log = el("pre", "\n".join(trial.log_tail)) if trial.log_tail else _note("It wrote no log.")
-    return el("details", summary, again, where, log)
+    unfolded = {"open": ""} if is_open else {}
+    return el("details", summary, again, where, log, **unfolded)
 
 
 def _phases(report: Report) -> Html:

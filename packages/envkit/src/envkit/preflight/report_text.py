@@ -108,7 +108,7 @@ def _failed(report: Report) -> Iterator[Text]:
 
 def _failed_trial(trial: FailedTrial) -> Iterator[Text]:
     yield Text.assemble((one_line(trial.trial_id, 80), "bold"), f"  {one_line(trial.why, 400)}")
-    yield Text.assemble(("  again ", "dim"), trial.reproduce)
+    yield Text.assemble(("  again ", "dim"), one_line(trial.reproduce, 1000))
     yield Text.assemble(("  files ", "dim"), one_line(trial.trial_dir, 400))
 
 

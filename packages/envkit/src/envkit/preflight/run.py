@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, cast
 
 from envkit.preflight.fit import fit
 from envkit.preflight.host import Supply, measure
@@ -27,7 +27,12 @@ SETTLE_S: Final = 3.0
 
 
 async def run(
-    plan: Plan, launcher: Launcher, view: View, supplies: Sequence[Supply] | None = None
+    plan: Plan,
+    launcher: Launcher,
+    view: View,
+    *,
+    supplies: Sequence[Supply] | None = None,
+    settle_s: float = SETTLE_S,
 ) -> Report:
     """Runs a plan and judges it; ``supplies`` stands for this machine where it is given."""
     if not plan.specs:
@@ -42,8 +47,8 @@ async def run(
         for task in plan.broken:
             view.notice(f"{task.name}: not run: {'; '.join(task.problems)}")
         broke, interrupted = await _drive(plan, launcher, view, tally)
-    seconds = time.monotonic() - began
-    leaks = await _leaks(launcher, before)
+        seconds = time.monotonic() - began
+        leaks = await _leaks(launcher, before, settle_s)
     ending = Ending(seconds=seconds, leaks=leaks, broke=broke, interrupted=interrupted)
     return make_report(plan, tally, ending)
 
@@ -69,10 +74,21 @@ async def _drive(
         view.notice("interrupted: stopping what runs; once more to leave at once")
         work.cancel()
         await asyncio.wait({work}, timeout=CLEANUP_S)
-    broke = work.exception() if work.done() and not work.cancelled() else None
-    if isinstance(broke, Exception) or broke is None:
-        return broke, interrupted
-    raise broke
+    return _error_of(work), interrupted
+
+
+def _error_of(work: asyncio.Task[None]) -> Exception | None:
+    """What the launcher died of, out of the groups that tasks wrap it in."""
+    error = work.exception() if work.done() and not work.cancelled() else None
+    if error is not None and not isinstance(error, Exception):
+        raise error
+    return _innermost(error) if error else None
+
+
+def _innermost(error: Exception) -> Exception:
+    if not isinstance(error, ExceptionGroup):
+        return error
+    return _innermost(cast("ExceptionGroup[Exception]", error).exceptions[0])
 
 
 def _forget_cancellation() -> None:
@@ -82,9 +98,11 @@ def _forget_cancellation() -> None:
         task.uncancel()
 
 
-async def _leaks(launcher: Launcher, before: frozenset[Leftover]) -> tuple[Leftover, ...]:
+async def _leaks(
+    launcher: Launcher, before: frozenset[Leftover], settle_s: float
+) -> tuple[Leftover, ...]:
     """What is there now and was not before, once the kernel had time to take it away."""
-    until = time.monotonic() + SETTLE_S
+    until = time.monotonic() + settle_s
     while True:
         left = _count(launcher, before)
         if not left or time.monotonic() >= until:
