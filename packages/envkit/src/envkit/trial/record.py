@@ -13,10 +13,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
+import orjson
+
 from envkit.fault import Fault, Owner, Phase, Policy
 
 RECORD_NAME: Final = "envkit.json"
 """File name of a record inside its trial directory."""
+
+ATTEMPT_NAME: Final = "attempt.json"
+"""File name of one attempt inside its trial directory."""
 
 SCHEMA: Final = "envkit.trial/1"
 
@@ -81,7 +86,7 @@ class TrialRecord:
             raise ValueError(f"trial record: schema is {schema!r}, this version reads {SCHEMA!r}")
         try:
             fields = {key: data[key] for key in cls.__slots__}
-            fields["attempts"] = tuple(_attempt(item) for item in data["attempts"])
+            fields["attempts"] = tuple(attempt_from_dict(item) for item in data["attempts"])
             fields["fault"] = _fault(data["fault"]) if data["fault"] else None
             fields["trial_dir"] = Path(data["trial_dir"])
             return cls(**fields)
@@ -89,8 +94,39 @@ class TrialRecord:
             raise ValueError(f"trial record: field {error} is missing or malformed") from error
 
 
-def _attempt(data: Mapping[str, Any]) -> Attempt:
-    return Attempt(**{**data, "faults": tuple(_fault(item) for item in data["faults"])})
+def decided_by(faults: tuple[Fault, ...]) -> Fault | None:
+    """The fault that stands on a record: what invalidates first, else what the model caused."""
+    invalid = [fault for fault in faults if not fault.policy.reward_valid]
+    own = [fault for fault in faults if fault.owner is Owner.MODEL]
+    return next(iter([*invalid, *own]), None)
+
+
+def write_record(record: TrialRecord) -> None:
+    """Leave a record in its trial directory; a reader never sees half of one."""
+    _write(record.trial_dir / RECORD_NAME, record.to_dict())
+
+
+def write_attempt(trial_dir: Path, attempt: Attempt) -> None:
+    """Leave an attempt in its trial directory, where the launcher reads it."""
+    trial_dir.mkdir(parents=True, exist_ok=True)
+    _write(trial_dir / ATTEMPT_NAME, attempt_to_dict(attempt))
+
+
+def _write(path: Path, data: Mapping[str, Any]) -> None:
+    part = path.with_name(f".{path.name}.part")
+    part.write_bytes(orjson.dumps(data, option=orjson.OPT_INDENT_2))
+    part.replace(path)
+
+
+def attempt_to_dict(attempt: Attempt) -> dict[str, Any]:
+    """JSON-ready form of one attempt."""
+    return asdict(attempt)
+
+
+def attempt_from_dict(data: Mapping[str, Any]) -> Attempt:
+    """Read back :func:`attempt_to_dict`."""
+    fields: dict[str, Any] = {**data, "faults": tuple(_fault(item) for item in data["faults"])}
+    return Attempt(**fields)
 
 
 def _fault(data: Mapping[str, Any]) -> Fault:

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Isolated boxes on this machine, and deadlines around any provider's.
+
+limits        what a box may use, and what it did use
+cgroup        control groups, version 1 or 2
+kernel        mount, prctl and capset
+bwrap         which bubblewrap, and the command line of a box
+enter         run something in a living box, confined
+box           a box: namespaces, a throw-away root, limits
+stage         the private mount namespace where writable layers live
+archive       files in and out of a box, by trusted code
+wire          JSON messages with descriptors over a Unix socket
+channel       requests and answers; a channel is a capability
+spec          what is asked of the fork server
+lodging       what one environment of a trial occupies
+forkserver    the single-threaded, warmed process that starts it all
+prepare       what all trials of a task share
+session       a trial's way to its fork server
+command       run a command in a box over a channel
+ledger        what happened, whether anybody up the stack saw it
+guard         deadlines and the ledger around any Harbor environment
+local         the Harbor environment over boxes
+unsafe        the Harbor environment without isolation, by explicit choice
+availability  can a box be made here, and what fixes it
+reaper        what a killed run left, and its removal
+"""
+
+from envkit.sandbox.availability import Availability, availability
+
+__all__ = ["Availability", "availability"]

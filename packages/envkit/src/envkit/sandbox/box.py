@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A box: namespaces, a throw-away root, limits; started by bubblewrap, owned by the fork server.
+
+Contract: ``start`` returns a box whose process 1 has said it is ready, or raises and leaves
+nothing. The box ends when its ``life`` descriptor closes, when ``kill`` is called, or with the
+fork server. Must be called from the main thread: the box dies with the *thread* that started it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NoReturn
+
+import orjson
+
+from envkit.deadline import deadline
+from envkit.fault import SandboxStartFailed
+from envkit.sandbox import kernel, loopio
+from envkit.sandbox.bwrap import View, arguments
+from envkit.sandbox.cgroup import Group, attach_self
+from envkit.sandbox.enter import Target
+from envkit.sandbox.limits import Limits
+
+_STDERR_BYTES: Final = 2000
+
+
+@dataclass(slots=True)
+class Box:
+    """A living box."""
+
+    pid: int
+    """Host pid of its process 1."""
+    monitor: int
+    """Host pid of bubblewrap, a child of the fork server."""
+    life: int
+    """Write end of process 1's standard input."""
+    group: Group | None
+    limits: Limits
+    network: bool
+
+    def target(self) -> Target:
+        """What is needed to enter it."""
+        return Target(self.pid, self.group, self.limits, self.network)
+
+    def alive(self) -> bool:
+        """False once process 1 is gone."""
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
+
+    async def kill(self) -> None:
+        """SIGKILL everything in it and wait until the kernel has let go."""
+        for pid in (self.pid, self.monitor):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        await loopio.wait_child(self.monitor)
+        if self.life >= 0:
+            os.close(self.life)
+            self.life = -1
+
+
+async def start(
+    binary: Path, view: View, *, uid: int, limits: Limits, group: Group | None, start_s: float
+) -> Box:
+    """Start a box and wait until it says it is ready.
+
+    Raises:
+        SandboxStartFailed: bubblewrap ended instead; its complaint is in the message.
+        DeadlineExceeded: it was not ready in ``start_s`` seconds.
+    """
+    info_r, info_w = os.pipe()
+    life_r, life_w = os.pipe()
+    out_r, out_w = os.pipe()
+    err_r, err_w = os.pipe()
+    parent = os.getpid()
+    monitor = os.fork()
+    if monitor == 0:
+        os.set_inheritable(info_w, True)
+        argv = [str(binary), *arguments(view, info_fd=info_w)]
+        _become_bwrap(argv, (life_r, out_w, err_w), info_w, uid, group, parent)
+    for fd in (info_w, life_r, out_w, err_w):
+        os.close(fd)
+    try:
+        async with deadline("start", start_s):
+            ready = await loopio.read_some(out_r, 1)
+            info = await loopio.read_json_object(info_r) if ready else b""
+            if not ready:
+                complaint = await loopio.read_some(err_r, _STDERR_BYTES)
+                raise SandboxStartFailed(f"bubblewrap: {_last_line(complaint)}")
+        pid = int(orjson.loads(info)["child-pid"])
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(monitor, signal.SIGKILL)
+        await loopio.wait_child(monitor)
+        os.close(life_w)
+        raise
+    finally:
+        for fd in (info_r, out_r, err_r):
+            os.close(fd)
+    return Box(pid, monitor, life_w, group, limits, view.network)
+
+
+def _last_line(text: bytes) -> str:
+    lines = text.decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "ended without a word"
+
+
+def _become_bwrap(
+    argv: list[str],
+    stdio: tuple[int, int, int],
+    info_fd: int,
+    uid: int,
+    group: Group | None,
+    parent: int,
+) -> NoReturn:
+    try:
+        for number, fd in enumerate(stdio):
+            os.dup2(fd, number, inheritable=True)
+        os.closerange(3, info_fd)
+        procs = group.open_procs() if group else []
+        attach_self(procs)
+        os.closerange(info_fd + 1, os.sysconf("SC_OPEN_MAX"))
+        if os.geteuid() == 0 and uid != 0:
+            os.setgroups([])
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
+        kernel.die_with_parent(parent)
+        os.execve(
+            argv[0], argv, {"PATH": "/usr/bin:/bin", "ENVKIT_RUN": os.environ.get("ENVKIT_RUN", "")}
+        )
+    except OSError as error:
+        os.write(2, f"{error}\n".encode())
+    finally:
+        os._exit(1)

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Deadlines and an honest ledger around any Harbor environment.
+
+Contract: every start, exec, transfer and stop has a deadline of ours. A bare ``TimeoutError``
+never leaves: Harbor would take it for the agent's. ``stop`` never raises, so it never costs a
+reward. What failed stands in the ledger even where Harbor goes on without a word, because an
+artifact that was lost on the way must not become a reward of 0.
+
+``guard(cls)`` makes the guarded class; Harbor loads it by the import path that ``import_path``
+gives, since this module answers for any ``module:Class`` it is asked for.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import Any, Final, override
+
+from harbor.environments.base import BaseEnvironment, ExecResult
+from harbor.utils.import_path import import_class
+
+from envkit.deadline import DEFAULT_BUDGETS, DeadlineExceeded, within
+from envkit.fault import EnvkitError, SandboxStartFailed, TransferFailed
+from envkit.sandbox.ledger import ledger
+
+_PREFIX: Final = "guarded__"
+_PROBE_S: Final = 20
+
+
+class Guarded(BaseEnvironment):
+    """Mixed in before a provider's class; see `guard`."""
+
+    budgets = DEFAULT_BUDGETS
+
+    @override
+    async def start(self, force_build: bool) -> None:
+        seconds = min(self.budgets.start_s, self.task_env_config.build_timeout_sec)
+        await self._noted("start", seconds, super().start(force_build), SandboxStartFailed)
+        if not ledger().grading():
+            ledger().enter("setup")
+
+    @override
+    async def stop(self, delete: bool) -> None:
+        with ledger().during("stop"):
+            try:
+                await within("stop", self.budgets.stop_s, super().stop(delete))
+            except Exception as error:
+                ledger().note(error)
+                self.logger.warning("teardown failed: %s", error)
+
+    @override
+    async def exec(
+        self,
+        command: str,
+        cwd: str | None = None,
+        env: dict[str, str] | None = None,
+        timeout_sec: int | None = None,
+        user: str | int | None = None,
+        **more: Any,
+    ) -> ExecResult:
+        seconds = float(timeout_sec) if timeout_sec else self._exec_seconds()
+        work = super().exec(command, cwd=cwd, env=env, timeout_sec=timeout_sec, user=user, **more)
+        return await self._noted("exec", seconds, work, None)
+
+    @override
+    async def upload_file(self, source_path: Path | str, target_path: str) -> None:
+        await self._carried(super().upload_file(source_path, target_path))
+
+    @override
+    async def upload_dir(self, source_dir: Path | str, target_dir: str) -> None:
+        await self._carried(super().upload_dir(source_dir, target_dir))
+
+    @override
+    async def download_file(self, source_path: str, target_path: Path | str) -> None:
+        await self._fetched(source_path, super().download_file(source_path, target_path))
+
+    @override
+    async def download_dir(self, source_dir: str, target_dir: Path | str) -> None:
+        await self._fetched(source_dir, super().download_dir(source_dir, target_dir))
+
+    def _exec_seconds(self) -> float:
+        """What a command without a limit of its own gets: the verifier's run is a command too."""
+        return self.budgets.verify_s if ledger().grading() else self.budgets.exec_s
+
+    async def _carried(self, work: Awaitable[None]) -> None:
+        await self._noted("transfer", self.budgets.transfer_s, work, TransferFailed)
+
+    async def _fetched(self, source: str, work: Awaitable[None]) -> None:
+        """A file that is not there is for the caller to judge; a lost one is a fault."""
+        try:
+            await within("transfer", self.budgets.transfer_s, work)
+        except FileNotFoundError:
+            raise
+        except Exception as error:
+            if not isinstance(error, EnvkitError) and await self._is_missing(source):
+                raise
+            raise self._note(error, TransferFailed) from error
+
+    async def _is_missing(self, source: str) -> bool:
+        try:
+            there = await within("exec", _PROBE_S, self._exists(source))
+        except Exception:
+            return False
+        return not there
+
+    async def _exists(self, source: str) -> bool:
+        return await super().is_dir(source) or await super().is_file(source)
+
+    async def _noted[T](
+        self, op: str, seconds: float, work: Awaitable[T], stands_for: type[EnvkitError] | None
+    ) -> T:
+        try:
+            return await within(op, seconds, work)
+        except Exception as error:
+            raise self._note(error, stands_for) from error
+
+    def _note(self, error: Exception, stands_for: type[EnvkitError] | None) -> Exception:
+        """Enter it in the ledger, under our name where the provider's says nothing."""
+        if isinstance(error, TimeoutError):
+            error = DeadlineExceeded("exec", self._exec_seconds())
+        if stands_for and not isinstance(error, EnvkitError):
+            error = stands_for(f"{type(error).__name__}: {error}")
+        ledger().note(error)
+        return error
+
+
+@functools.cache
+def guard(provider: type[BaseEnvironment]) -> type[BaseEnvironment]:
+    """The guarded version of a provider's class."""
+    return type(f"Guarded{provider.__name__}", (Guarded, provider), {"__module__": __name__})
+
+
+def import_path(provider: str) -> str:
+    """The import path under which Harbor finds the guarded version of ``module:Class``."""
+    module, _, name = provider.partition(":")
+    return f"{__name__}:{_PREFIX}{module.replace('.', '__dot__')}__class__{name}"
+
+
+def __getattr__(name: str) -> type[BaseEnvironment]:
+    if not name.startswith(_PREFIX):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, class_name = name.removeprefix(_PREFIX).partition("__class__")
+    return guard(
+        import_class(f"{module.replace('__dot__', '.')}:{class_name}", base=BaseEnvironment)
+    )

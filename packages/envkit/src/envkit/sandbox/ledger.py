@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happened to the boxes of the trial in this process, whether anybody up the stack saw it.
+
+Harbor swallows some failures (a lost artifact, a teardown) and renames others. What the guard
+saw stands here, and decides with the exception whether a reward is valid. One process runs one
+trial, so there is one ledger a process.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from envkit.fault import Fault, Phase, classify
+from envkit.sandbox.limits import Usage
+
+PhaseSink = Callable[[str], None]
+
+_PHASE_OF: Mapping[str, Phase] = {
+    "start": Phase.START,
+    "gateway": Phase.START,
+    "setup": Phase.SETUP,
+    "hold": Phase.SETUP,
+    "act": Phase.ACT,
+    "collect": Phase.COLLECT,
+    "grade": Phase.GRADE,
+    "stop": Phase.STOP,
+}
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Faults, usage and time of one trial."""
+
+    faults: list[Fault] = field(default_factory=list[Fault])
+    usage: dict[str, Usage] = field(default_factory=dict[str, Usage])
+    """By box: ``agent``, ``gateway``, ``verifier``."""
+    left: list[str] = field(default_factory=list[str])
+    """What a teardown could not remove."""
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    """By phase, in the order they began."""
+    on_phase: PhaseSink | None = None
+    _name: str = ""
+    _since: float = 0.0
+
+    @property
+    def phase(self) -> Phase:
+        """Where the trial is now, in the terms of faults."""
+        return _PHASE_OF.get(self._name, Phase.RUN)
+
+    def enter(self, name: str) -> None:
+        """The trial is in phase ``name`` from now on."""
+        now = time.monotonic()
+        if self._name:
+            self.seconds[self._name] += now - self._since
+        self._name, self._since = name, now
+        if name:
+            self.seconds.setdefault(name, 0.0)
+            if self.on_phase:
+                self.on_phase(name)
+
+    @contextmanager
+    def during(self, name: str) -> Generator[None]:
+        """Be in phase ``name`` for a while, then in the one before."""
+        before = self._name
+        self.enter(name)
+        try:
+            yield
+        finally:
+            self.enter(before)
+
+    def grading(self) -> bool:
+        """True once the verifier's turn has come: its box's start and stop belong to it."""
+        return self._name == "grade"
+
+    def note(self, error: BaseException) -> None:
+        """Remember what went wrong, classified where it happened; the same twice counts once."""
+        fault = classify(error, self.phase)
+        if fault not in self.faults:
+            self.faults.append(fault)
+
+
+_current = Ledger()
+
+
+def ledger() -> Ledger:
+    """The ledger of the trial in this process."""
+    return _current
+
+
+def begin(on_phase: PhaseSink | None = None) -> Ledger:
+    """A new trial begins in this process."""
+    global _current
+    _current = Ledger(on_phase=on_phase)
+    return _current

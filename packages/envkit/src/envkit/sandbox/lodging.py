@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one environment of a trial occupies: a workspace, the agent's box, perhaps a gateway's.
+
+Contract: agent code runs only in the agent's box. The gateway runs in a box of its own that
+shares nothing with it but ``/filesystem``; it alone sees ``/.apps_data``. ``close`` never
+raises: what could not be removed is named in its answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import envkit
+from envkit.deadline import DeadlineExceeded, deadline
+from envkit.sandbox import archive, enter, loopio
+from envkit.sandbox import box as boxes
+from envkit.sandbox.bwrap import Bind, View, bwrap_binary
+from envkit.sandbox.cgroup import Group, Parent
+from envkit.sandbox.channel import Channel, RequestFailed
+from envkit.sandbox.limits import Limits, Usage
+from envkit.sandbox.spec import BoxSpec
+from envkit.sandbox.stage import Stage, Workspace
+
+GATEWAY_MAIN: Final = "envkit.servers.boxed"
+"""Module whose ``main(config, mcp, data, executor)`` serves inside the gateway's box."""
+
+GATEWAY_LIMITS: Final = Limits(
+    memory_mib=1024, processes=128, cpus=1.0, storage_mib=64, open_files=4096
+)
+
+AGENT_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+_SWEEP_S: Final = 10.0
+_KILL_S: Final = 15.0
+_CGROUP_TRIES: Final = 200
+_LOG_DIRECTORIES: Final = ("logs/agent", "logs/verifier", "logs/artifacts", "tests", "solution")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closed:
+    """What an environment used in all, and what of it could not be removed."""
+
+    usage: Usage
+    gateway: Usage
+    endless: int
+    """Commands of agent code that outlived their limit and were killed."""
+    left: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Lodging:
+    """The living parts of one environment."""
+
+    spec: BoxSpec
+    stage: Stage
+    workspace: Workspace
+    box: boxes.Box
+    announce: Callable[[str], None]
+    groups: Parent | None
+    run: str
+    _commands: dict[str, int] = field(default_factory=dict[str, int])
+    _gateway_box: boxes.Box | None = None
+    _gateway_pid: int = 0
+    _gateway_channel: Channel | None = None
+    _watchers: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+    _endless: int = 0
+    _closing: bool = False
+
+    async def execute(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Run a command in the agent's box; its three descriptors came with the request."""
+        started = time.monotonic()
+        before = self.usage()
+        try:
+            command = enter.Command(
+                argv=request["argv"],
+                env={"ENVKIT_RUN": self.run, **request["env"]},
+                cwd=request["cwd"],
+                stdin=fds[0],
+                stdout=fds[1],
+                stderr=fds[2],
+            )
+            waiter = enter.spawn(self.box.target(), command)
+        finally:
+            for fd in fds:
+                os.close(fd)
+        self._commands[request["exec"]] = waiter
+        try:
+            ended = await loopio.wait_child(waiter)
+        finally:
+            self._commands.pop(request["exec"], None)
+        if ended.code == enter.CANNOT_ENTER or not self.box.alive():
+            raise RequestFailed("SandboxDied", f"box {self.spec.name} is gone")
+        after = self.usage()
+        return {
+            "status": ended.code,
+            "seconds": time.monotonic() - started,
+            "oom_kills": after.oom_kills - before.oom_kills,
+            "fork_refusals": after.fork_refusals - before.fork_refusals,
+            "disk_full": after.disk_full,
+        }
+
+    def kill_command(self, request: str) -> dict[str, Any]:
+        """Kill the session of a running command; one that has ended is not an error."""
+        waiter = self._commands.get(request)
+        if waiter is not None:
+            os.kill(waiter, signal.SIGTERM)
+        return {"running": waiter is not None}
+
+    async def sweep(self) -> dict[str, Any]:
+        """Kill every process of the agent's box but its process 1."""
+        async with deadline("sweep", _SWEEP_S):
+            ended = await loopio.wait_child(enter.sweep(self.box.target()))
+        if ended.code == enter.CANNOT_ENTER:
+            raise RequestFailed("SandboxDied", f"box {self.spec.name} is gone")
+        return {}
+
+    async def transfer(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Pack, unpack or look at a path of the box from outside; see `envkit.sandbox.archive`."""
+        path, limit = request["path"], self.spec.limits.storage_mib << 20
+        work = {
+            "pack": lambda: archive.pack(path, fds[0], limit),
+            "unpack": lambda: archive.unpack(path, fds[0]),
+            "kind": lambda: archive.kind(path),
+            "empty": lambda: archive.empty(path),
+        }[request["what"]]
+        try:
+            waiter = enter.enter(self.box.target(), keep=fds, body=work)
+        finally:
+            for fd in fds:
+                os.close(fd)
+        ended = await loopio.wait_child(waiter)
+        if ended.code == enter.CANNOT_ENTER:
+            raise RequestFailed("SandboxDied", f"box {self.spec.name} is gone")
+        return {"status": ended.code}
+
+    async def start_gateway(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Open the gateway's box and serve in it on the listening sockets that came along.
+
+        Descriptors: the agent's socket, the host-side data socket, a file for its complaints.
+        """
+        self._gateway_box = await self._open_gateway_box(request["start_s"])
+        ours, theirs = socket.socketpair()
+        config = request["config"]
+
+        def serve() -> None:
+            gc.enable()
+            os.dup2(fds[2], 2)
+            try:
+                import_module(GATEWAY_MAIN).main(config, fds[0], fds[1], theirs.detach())
+            except BaseException:
+                os.write(2, traceback.format_exc().encode())
+                raise
+
+        try:
+            keep = (*fds, theirs.fileno())
+            self._gateway_pid = enter.enter(self._gateway_box.target(), keep=keep, body=serve)
+        finally:
+            theirs.close()
+            for fd in fds:
+                os.close(fd)
+        self._gateway_channel = Channel(
+            ours, {"exec": self.execute, "kill": self._kill_for_gateway}
+        )
+        self._watch(self._gateway_pid, "gateway_exit")
+        return {}
+
+    def gateway_alive(self) -> bool:
+        """True while the gateway process and its box live."""
+        return (
+            bool(self._gateway_pid) and self._gateway_box is not None and self._gateway_box.alive()
+        )
+
+    def serves(self) -> bool:
+        """True while the agent's box and its gateway both live."""
+        return self.box.alive() and self.gateway_alive()
+
+    def usage(self) -> Usage:
+        """What the agent's box used so far."""
+        used = self.box.group.usage() if self.box.group else Usage()
+        return replace(used, disk_full=self.workspace.disk_full())
+
+    async def close(self) -> Closed:
+        """Kill everything, remove everything, say what was used."""
+        self._closing = True
+        usage = self.usage()
+        gateway = _used(self._gateway_box)
+        if self._gateway_channel:
+            self._gateway_channel.close()
+        left: list[str] = []
+        for box in (self._gateway_box, self.box):
+            if box is not None:
+                left += await _end(box)
+        try:
+            self.stage.close_workspace(self.workspace)
+        except OSError as error:
+            left.append(f"workspace {self.workspace.path}: {error.strerror}")
+        return Closed(usage=usage, gateway=gateway, endless=self._endless, left=tuple(left))
+
+    def watch_box(self) -> None:
+        """Announce ``box_exit`` when the agent's box ends without being asked."""
+        self._watch_pid(self.box.pid, "box_exit")
+
+    async def _kill_for_gateway(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        self._endless += request["exec"] in self._commands
+        return self.kill_command(request["exec"])
+
+    async def _open_gateway_box(self, start_s: float) -> boxes.Box:
+        upper, work = self.workspace.layer("gateway-layer")
+        binds = [
+            Bind(self.workspace.filesystem, "/filesystem", writable=True),
+            Bind(self.workspace.apps_data, "/.apps_data", writable=True),
+            *(Bind(self.stage.expose(path), str(path)) for path in _interpreter_directories()),
+        ]
+        view = View(
+            root=self.stage.expose(self.spec.root),
+            upper=upper,
+            work=work,
+            binds=binds,
+            hostname="gateway",
+            env={"ENVKIT_RUN": self.run},
+        )
+        return await _start(self, view, f"{self.spec.name}-gateway", GATEWAY_LIMITS, start_s)
+
+    def _watch(self, child: int, event: str) -> None:
+        async def wait() -> None:
+            await loopio.wait_child(child)
+            if self._gateway_pid == child:
+                self._gateway_pid = 0
+            if not self._closing:
+                self.announce(event)
+
+        self._keep(wait())
+
+    def _watch_pid(self, pid: int, event: str) -> None:
+        async def wait() -> None:
+            fd = os.pidfd_open(pid)
+            try:
+                await loopio.readable(fd)
+            finally:
+                os.close(fd)
+            if not self._closing:
+                self.announce(event)
+
+        self._keep(wait())
+
+    def _keep(self, waiting: Any) -> None:
+        task = asyncio.get_running_loop().create_task(waiting)
+        self._watchers.add(task)
+        task.add_done_callback(self._watchers.discard)
+
+
+async def open_lodging(
+    spec: BoxSpec,
+    stage: Stage,
+    groups: Parent | None,
+    run: str,
+    announce: Callable[[str], None],
+) -> Lodging:
+    """Mount the workspace and start the agent's box.
+
+    Raises:
+        SandboxStartFailed: bubblewrap refused.
+        DeadlineExceeded: the box was not ready in time.
+        OSError: a mount or a control group was refused.
+    """
+    world = spec.world
+    workspace = stage.open_workspace(spec.name, spec.limits.storage_mib, world)
+    try:
+        upper, work = workspace.layer("root-layer")
+        _make_log_directories(upper)
+        view = View(
+            root=stage.expose(spec.root),
+            upper=upper,
+            work=work,
+            binds=[Bind(workspace.filesystem, "/filesystem", writable=True)],
+            network=spec.network,
+            env={"ENVKIT_RUN": run, "PATH": AGENT_PATH},
+        )
+        group = Group.create(groups, spec.name, spec.limits) if groups else None
+        box = await boxes.start(
+            _exposed_bwrap(stage),
+            view,
+            uid=stage.owner,
+            limits=spec.limits,
+            group=group,
+            start_s=spec.start_s,
+        )
+    except BaseException:
+        stage.close_workspace(workspace)
+        if groups:
+            Group(f"envkit-{spec.name}", groups).remove()
+        raise
+    lodging = Lodging(spec, stage, workspace, box, announce, groups, run)
+    lodging.watch_box()
+    return lodging
+
+
+async def _start(
+    lodging: Lodging, view: View, name: str, limits: Limits, start_s: float
+) -> boxes.Box:
+    group = Group.create(lodging.groups, name, limits) if lodging.groups else None
+    return await boxes.start(
+        _exposed_bwrap(lodging.stage),
+        view,
+        uid=lodging.stage.owner,
+        limits=limits,
+        group=group,
+        start_s=start_s,
+    )
+
+
+def _used(box: boxes.Box | None) -> Usage:
+    return box.group.usage() if box and box.group else Usage()
+
+
+async def _end(box: boxes.Box) -> list[str]:
+    """Kill a box and remove its group; what is left by name."""
+    try:
+        async with deadline("teardown", _KILL_S):
+            await box.kill()
+    except DeadlineExceeded:
+        return [f"process {box.pid}"]
+    if box.group is None:
+        return []
+    for _ in range(_CGROUP_TRIES):  # members vanish a moment after their namespace
+        box.group.kill()
+        if box.group.remove():
+            return []
+        await asyncio.sleep(0.01)
+    return [f"cgroup {box.group.name}"]
+
+
+def _make_log_directories(upper: Path) -> None:
+    owner = upper.stat()
+    for relative in _LOG_DIRECTORIES:
+        path = upper
+        for part in Path(relative).parts:
+            path = path / part
+            path.mkdir(exist_ok=True)
+            os.chown(path, owner.st_uid, owner.st_gid)
+
+
+def _interpreter_directories() -> list[Path]:
+    """Where a lazily imported module of the gateway lies; nothing of a task is there."""
+    source = Path(envkit.__file__).resolve().parents[1]  # an editable install lies elsewhere
+    return sorted({Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve(), source})
+
+
+def _exposed_bwrap(stage: Stage) -> Path:
+    """Bubblewrap with the libraries next to it, where the boxes' user can execute it."""
+    binary = bwrap_binary()
+    if binary.parent.name != "_bin":
+        return binary
+    site = binary.parents[2]
+    return stage.expose(site) / binary.relative_to(site)

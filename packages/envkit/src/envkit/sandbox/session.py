@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A trial's way to its fork server: inherited when preflight forked it, else started on demand.
+
+Contract: ``session()`` answers with the one session of this process. ``harbor run --env
+envkit.sandbox.local:LocalEnvironment`` works too: then a fork server is started for this process
+and ends with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from envkit.deadline import deadline
+from envkit.fault import SandboxUnavailable
+from envkit.sandbox.channel import Channel
+from envkit.sandbox.prepare import Prepared, prepare
+from envkit.sandbox.spec import ServerSettings
+
+READY_S: Final = 60.0
+"""Importing Harbor and the servers takes 3 s; on a loaded machine with cold files, thirty."""
+
+_STOP_S: Final = 30.0
+_KEPT: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "XDG_CACHE_HOME", "ENVKIT_CACHE")
+"""Environment of the fork server: its memory is copied into gateways, so no key may be in it."""
+
+Handler = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Session:
+    """A channel to the fork server, and what was prepared for this trial's task."""
+
+    stage: Path
+    prepared: dict[Path, Prepared] = field(default_factory=dict[Path, Prepared])
+    go: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the barrier of the run is lifted."""
+    handlers: dict[str, Handler] = field(default_factory=dict[str, Handler])
+    """By box name: called with ``box_exit`` or ``gateway_exit``."""
+    _channel: Channel | None = None
+    _names: Any = field(default_factory=lambda: itertools.count(1))
+
+    def connect(self, sock: socket.socket) -> Channel:
+        """Take the socket of this trial's channel; call in the running loop."""
+        self._channel = Channel(sock, on_event=self._event, on_close=self._lost)
+        return self._channel
+
+    @property
+    def channel(self) -> Channel:
+        """The connected channel."""
+        assert self._channel is not None, "connect() comes first"
+        return self._channel
+
+    def box_name(self, role: str) -> str:
+        """A name for one more box of this trial."""
+        return f"{role}{next(self._names)}"
+
+    def prepare(self, task_dir: Path) -> Prepared:
+        """What was prepared for the task, now if not before."""
+        task_dir = task_dir.resolve()
+        if task_dir not in self.prepared:
+            self.prepared[task_dir] = prepare(task_dir)
+        return self.prepared[task_dir]
+
+    def _event(self, message: dict[str, Any]) -> None:
+        if message["event"] == "go":
+            self.go.set()
+        elif handler := self.handlers.get(message.get("box", "")):
+            handler(message["event"])
+
+    def _lost(self) -> None:
+        for handler in list(self.handlers.values()):
+            handler("box_exit")
+
+
+_current: Session | None = None
+
+
+def adopt(session: Session) -> None:
+    """Make this the session of the process."""
+    global _current
+    _current = session
+
+
+async def session() -> Session:
+    """The session of this process; starts a fork server when there is none.
+
+    Raises:
+        SandboxUnavailable: this machine allows no boxes.
+    """
+    if _current is None:
+        stack = (
+            contextlib.AsyncExitStack()
+        )  # closes with the process: the server sees the socket end
+        adopt(await stack.enter_async_context(own_session()))
+        _kept.append(stack)
+    assert _current is not None
+    return _current
+
+
+_kept: list[contextlib.AsyncExitStack] = []
+
+
+@contextlib.asynccontextmanager
+async def own_session(*, warm: bool = True) -> AsyncGenerator[Session]:
+    """A fork server for one trial that runs in this very process."""
+    async with forkserver(warm=warm) as server:
+        ours, theirs = socket.socketpair()
+        await server.channel.ask("attach", [theirs.fileno()], trial="own")
+        theirs.close()
+        mine = Session(server.stage)
+        mine.connect(ours)
+        mine.go.set()
+        yield mine
+        mine.channel.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running fork server."""
+
+    channel: Channel
+    stage: Path
+    pid: int
+    run: str
+    cgroup: int
+    """Version of the control groups in use; 0 when only rlimits hold."""
+
+
+@contextlib.asynccontextmanager
+async def forkserver(
+    *,
+    run: str | None = None,
+    warm: bool = True,
+    on_event: Callable[[dict[str, Any]], None] | None = None,
+) -> AsyncGenerator[Server]:
+    """Start a fork server; on leaving, everything it started is dead.
+
+    Raises:
+        SandboxUnavailable: it ended instead of saying it is ready; its last line says why.
+        DeadlineExceeded: it was not ready in READY_S.
+    """
+    run = run or secrets.token_hex(4)
+    stage = _make_stage(run)
+    ours, theirs = socket.socketpair()
+    settings = ServerSettings(run=run, stage=stage, warm=warm)
+    ready: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+
+    def hear(message: dict[str, Any]) -> None:
+        if message["event"] == "ready" and not ready.done():
+            ready.set_result(message)
+        elif on_event:
+            on_event(message)
+
+    with tempfile.TemporaryFile() as complaints:
+        process = _spawn(theirs, settings, complaints.fileno())
+        theirs.close()
+        channel = Channel(ours, on_event=hear, on_close=lambda: _give_up(ready))
+        try:
+            async with deadline("sandbox_server", READY_S):
+                said = await ready
+            yield Server(channel, stage, process.pid, run, int(said["cgroup"]))
+        except _ServerEnded:
+            complaints.seek(0)
+            raise SandboxUnavailable(
+                _last_line(complaints.read().decode(errors="replace"))
+            ) from None
+        finally:
+            channel.close()
+            await _end(process)
+            _remove_stage(stage)
+
+
+class _ServerEnded(Exception):
+    """The server ended before it was ready."""
+
+
+def _give_up(ready: asyncio.Future[Any]) -> None:
+    if not ready.done():
+        ready.set_exception(_ServerEnded())
+
+
+def _spawn(theirs: socket.socket, settings: ServerSettings, stderr: int) -> subprocess.Popen[bytes]:
+    env = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    env |= {
+        "ENVKIT_RUN": settings.run,
+        "HARBOR_TELEMETRY": "0",
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    return subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "envkit.sandbox.forkserver",
+            str(theirs.fileno()),
+            json.dumps(settings.to_dict()),
+        ],
+        env=env,
+        pass_fds=[theirs.fileno()],
+        stdin=subprocess.DEVNULL,
+        stdout=stderr,
+        stderr=stderr,
+        start_new_session=True,
+    )
+
+
+async def _end(process: subprocess.Popen[bytes]) -> None:
+    """It ends by itself when its channel closes; after a while it is killed."""
+    for _ in range(int(_STOP_S * 50)):
+        if process.poll() is not None:
+            return
+        await asyncio.sleep(0.02)
+    process.kill()
+    process.wait()
+
+
+def _make_stage(run: str) -> Path:
+    """An empty directory that the boxes' user can reach, marked with its owner."""
+    stage = Path("/tmp") / f"envkit-{run}"
+    stage.mkdir(mode=0o755)
+    (stage / "owner").write_text(str(os.getpid()))
+    return stage
+
+
+def _remove_stage(stage: Path) -> None:
+    (stage / "owner").unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        stage.rmdir()
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    last = lines[-1] if lines else "the sandbox server ended without a word"
+    return last.removeprefix("envkit.fault.errors.SandboxUnavailable: ")

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is asked of the fork server, as plain data that crosses a socket."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from envkit.sandbox.limits import Limits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoxSpec:
+    """A box to open, with its workspace."""
+
+    name: str
+    """Unique in the run; names the control group."""
+    root: Path
+    """Root file system, as :func:`envkit.image.rootfs.ensure_rootfs` made it."""
+    world: Path | None = None
+    """Materialised world: ``filesystem/`` and ``apps_data/``."""
+    limits: Limits = field(default_factory=Limits)
+    network: bool = False
+    start_s: float = 30.0
+    """Seconds until the box must say it is ready."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        data = asdict(self)
+        return {**data, "root": str(self.root), "world": str(self.world) if self.world else None}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read back :meth:`to_dict`."""
+        fields: dict[str, Any] = {**data, "limits": Limits(**data["limits"])}
+        fields["root"] = Path(data["root"])
+        fields["world"] = Path(data["world"]) if data["world"] else None
+        return cls(**fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """What the fork server needs to know at its start."""
+
+    run: str
+    """Token of this run, in the environment of every child."""
+    stage: Path
+    """An empty directory where the private mounts go."""
+    warm: bool = True
+    """Import the servers and Harbor before the first fork."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        return {**asdict(self), "stage": str(self.stage)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read back :meth:`to_dict`."""
+        fields: dict[str, Any] = {**data, "stage": Path(data["stage"])}
+        return cls(**fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayAddress:
+    """Where the gateway of one trial answers, seen from the host."""
+
+    url: str
+    token: str = field(repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)

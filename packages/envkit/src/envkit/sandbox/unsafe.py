@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``unsafe-process``: a Harbor environment without isolation, for machines that allow no boxes.
+
+Contract: an explicit choice, one trial at a time, rewards never valid. Commands run as this user
+on this machine with the fixed paths of a task (``/filesystem``, ``/logs``, ...) rewritten to a
+temporary directory. There is no gateway: only agents that run commands can act in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import tempfile
+from pathlib import Path
+from typing import Any, Final, override
+
+from harbor.environments.base import BaseEnvironment, ExecResult
+from harbor.environments.capabilities import (
+    EnvironmentCapabilities,
+    EnvironmentResourceCapabilities,
+)
+
+from envkit.deadline import DeadlineExceeded
+from envkit.sandbox.prepare import cache_directory
+from envkit.task import load_task, materialize
+
+_FIXED: Final = ("logs", "tests", "solution", "filesystem")
+_PATH: Final = re.compile(r"(?<![\w./-])/(?=(?:" + "|".join(_FIXED) + r")\b)")
+_DEFAULT_EXEC_S: Final = 600.0
+
+
+class UnsafeProcessEnvironment(BaseEnvironment):
+    """Processes of this machine over a temporary directory."""
+
+    _root: Path | None = None
+
+    @staticmethod
+    @override
+    def type() -> str:
+        return "envkit-unsafe-process"
+
+    @property
+    @override
+    def capabilities(self) -> EnvironmentCapabilities:
+        # Declared so that tasks without a network load here; nothing enforces it.
+        return EnvironmentCapabilities(disable_internet=True)
+
+    @classmethod
+    @override
+    def resource_capabilities(cls) -> EnvironmentResourceCapabilities:
+        return EnvironmentResourceCapabilities(
+            cpu_limit=True, memory_limit=True, fractional_cpus=True
+        )
+
+    @override
+    def _validate_definition(self) -> None:
+        """Nothing to build."""
+
+    @property
+    def root(self) -> Path:
+        """The temporary directory that stands for ``/``."""
+        assert self._root is not None, "start() comes first"
+        return self._root
+
+    @override
+    async def start(self, force_build: bool) -> None:
+        self._root = Path(tempfile.mkdtemp(prefix="envkit-unsafe-"))
+        for name in ("logs/agent", "logs/verifier", "logs/artifacts", "tests", "solution"):
+            (self.root / name).mkdir(parents=True)
+        world = load_task(self.environment_dir.parent).world
+        if world and self.session_id.endswith("__env"):
+            files = await asyncio.to_thread(materialize, world, cache_directory())
+            shutil.copytree(files / "filesystem", self.root / "filesystem")
+        (self.root / "filesystem").mkdir(exist_ok=True)
+
+    @override
+    async def stop(self, delete: bool) -> None:
+        if self._root is not None and delete:
+            shutil.rmtree(self._root, ignore_errors=True)
+
+    @override
+    async def upload_file(self, source_path: Path | str, target_path: str) -> None:
+        target = self._here(target_path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source_path, target)
+
+    @override
+    async def upload_dir(self, source_dir: Path | str, target_dir: str) -> None:
+        shutil.copytree(source_dir, self._here(target_dir), dirs_exist_ok=True)
+
+    @override
+    async def download_file(self, source_path: str, target_path: Path | str) -> None:
+        Path(target_path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(self._here(source_path), target_path)
+
+    @override
+    async def download_dir(self, source_dir: str, target_dir: Path | str) -> None:
+        shutil.copytree(self._here(source_dir), target_dir, dirs_exist_ok=True)
+
+    @override
+    async def exec(
+        self,
+        command: str,
+        cwd: str | None = None,
+        env: dict[str, str] | None = None,
+        timeout_sec: int | None = None,
+        user: str | int | None = None,
+        **_: Any,
+    ) -> ExecResult:
+        seconds = float(timeout_sec or _DEFAULT_EXEC_S)
+        process = await asyncio.create_subprocess_exec(
+            "/bin/bash",
+            "-c",
+            _PATH.sub(f"{self.root}/", command),
+            cwd=self._here(cwd or "/"),
+            env={**os.environ, **self._roots(), **(self._merge_env(env) or {})},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+        try:
+            async with asyncio.timeout(seconds):
+                out, err = await process.communicate()
+        except TimeoutError as error:
+            raise DeadlineExceeded("exec", seconds) from error
+        finally:
+            await _end(process)
+        return ExecResult(
+            stdout=out.decode(errors="replace"),
+            stderr=err.decode(errors="replace"),
+            return_code=process.returncode or 0,
+        )
+
+    def _here(self, path: str) -> Path:
+        return (
+            self.root / path.lstrip("/")
+            if path.strip("/").split("/")[0] in {"", *_FIXED}
+            else Path(path)
+        )
+
+    def _roots(self) -> dict[str, str]:
+        """For scripts that take their roots from the environment."""
+        names = {"FILESYSTEM_ROOT": "filesystem", "LOGS_ROOT": "logs", "TESTS_ROOT": "tests"}
+        return {name: str(self.root / path) for name, path in names.items()}
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    if process.returncode is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one attempt of a trial is asked to do, as plain data that crosses a socket."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialRequest:
+    """One attempt of one trial."""
+
+    trial_id: str
+    attempt: int
+    """From 1."""
+    task_dir: Path
+    trials_dir: Path
+    agent: str
+    """``replay``, ``oracle``, ``nop`` or an import path ``module:Class``."""
+    environment: str
+    """Import path of the Harbor environment that the guard goes around."""
+    unsafe: bool = False
+    """No isolation: the reward is never valid."""
+
+    @property
+    def trial_name(self) -> str:
+        """Name of the trial's directory; later attempts keep the earlier ones' directories."""
+        return self.trial_id if self.attempt == 1 else f"{self.trial_id}.attempt{self.attempt}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready form."""
+        return {**asdict(self), "task_dir": str(self.task_dir), "trials_dir": str(self.trials_dir)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read back :meth:`to_dict`."""
+        fields = dict(data)
+        fields |= {name: Path(data[name]) for name in ("task_dir", "trials_dir")}
+        return cls(**fields)

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One trial as one screen of calls: start, act, grade, destroy; then what it was worth.
+
+Harbor drives; this module hands it a guarded environment and our error policy, follows its
+phases, and decides from its result *and* the ledger whether the reward may be trained on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from harbor.models.trial.config import AgentConfig, EnvironmentConfig, TaskConfig, TrialConfig
+from harbor.models.trial.result import TrialResult
+from harbor.trial.hooks import TrialEvent, TrialHookEvent
+from harbor.trial.trial import Trial
+
+from envkit.fault import Fault, Phase, classify, error_policy_overrides
+from envkit.sandbox import guard
+from envkit.sandbox.ledger import Ledger
+from envkit.trial.record import Attempt
+from envkit.trial.request import TrialRequest
+
+Hold = Callable[[], Awaitable[None]]
+
+
+async def run_trial(request: TrialRequest, book: Ledger, hold: Hold) -> Attempt:
+    """Run one attempt; never raises for what went wrong in it, except cancellation.
+
+    ``hold`` is awaited when the environment is up and before the agent acts: the barrier.
+    """
+    started_at = time.time()
+    book.enter("start")
+    try:
+        trial = await Trial.create(_config(request))
+        _follow(trial, book, hold)
+        result = await trial.run()
+        faults = _faults(result, book)
+        rewards = dict(result.verifier_result.rewards or {}) if result.verifier_result else {}
+    except Exception as error:
+        faults, rewards = [classify(error, book.phase), *book.faults], {}
+    book.enter("")
+    return _attempt(request, book, started_at, faults, rewards)
+
+
+def _config(request: TrialRequest) -> TrialConfig:
+    return TrialConfig(
+        task=TaskConfig(path=request.task_dir),
+        trial_name=request.trial_name,
+        trials_dir=request.trials_dir,
+        agent=_agent(request),
+        environment=EnvironmentConfig(import_path=guard.import_path(request.environment)),
+        override_error_policy=error_policy_overrides(),  # pyright: ignore[reportArgumentType]
+    )
+
+
+def _agent(request: TrialRequest) -> AgentConfig:
+    if request.agent == "replay":
+        calls = str(request.task_dir / "solution" / "calls.jsonl")
+        path = "envkit.agent.replay:ReplayAgent"
+        return AgentConfig(import_path=path, kwargs={"calls_path": calls})
+    if ":" in request.agent:
+        return AgentConfig(import_path=request.agent)
+    return AgentConfig(name=request.agent)
+
+
+def _follow(trial: Trial, book: Ledger, hold: Hold) -> None:
+    async def agent_starts(_: TrialHookEvent) -> None:
+        book.enter("hold")
+        await hold()
+        book.enter("act")
+
+    trial.add_hook(TrialEvent.AGENT_START, agent_starts)
+    trial.add_hook(TrialEvent.AGENT_END, _entering(book, "collect"))
+    trial.add_hook(TrialEvent.VERIFICATION_START, _entering(book, "grade"))
+
+
+def _entering(book: Ledger, phase: str) -> Callable[[TrialHookEvent], Awaitable[None]]:
+    async def enter(_: TrialHookEvent) -> None:
+        book.enter(phase)
+
+    return enter
+
+
+def _faults(result: TrialResult, book: Ledger) -> list[Fault]:
+    """What decided first: Harbor's exception, then what the guard saw and Harbor did not say."""
+    infos = [result.exception_info, *(s.exception_info for s in result.step_results or [])]
+    told = [classify(info.model_dump(), _phase_of(result)) for info in infos if info is not None]
+    faults = [*told, *book.faults]
+    return sorted(dict.fromkeys(faults), key=lambda fault: fault.policy.reward_valid)
+
+
+def _phase_of(result: TrialResult) -> Phase:
+    """Where Harbor's own exception was raised, by which of its timers had begun."""
+    if result.verifier is not None:
+        return Phase.GRADE
+    if result.agent_execution is not None:
+        return Phase.ACT
+    return Phase.SETUP if result.agent_setup is not None else Phase.START
+
+
+def _attempt(
+    request: TrialRequest,
+    book: Ledger,
+    started_at: float,
+    faults: list[Fault],
+    rewards: dict[str, Any],
+) -> Attempt:
+    reward = rewards.get("reward")
+    blocked = any(not fault.policy.reward_valid for fault in faults)
+    boxes = {f"box:{name}": usage.cpu_s for name, usage in book.usage.items()}
+    return Attempt(
+        number=request.attempt,
+        started_at=started_at,
+        phases=dict(book.seconds),
+        reward=float(reward) if reward is not None else None,
+        rewards={name: float(value) for name, value in rewards.items()},
+        reward_valid=reward is not None and not blocked and not request.unsafe,
+        faults=tuple(faults),
+        cpu_s={"trial": _own_cpu_s(), **boxes},
+        peak_memory_mib=_own_memory_mib() + sum(u.peak_memory_mib for u in book.usage.values()),
+        tool_calls=_tool_calls(request.trials_dir / request.trial_name),
+    )
+
+
+def _own_cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def _own_memory_mib() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def _tool_calls(trial_dir: Path) -> int:
+    log = trial_dir / "agent" / "calls.jsonl"
+    return sum(1 for line in log.open() if line.strip()) if log.is_file() else 0
+
+
+async def no_hold() -> None:
+    """The barrier of a run that has none."""
+    await asyncio.sleep(0)
