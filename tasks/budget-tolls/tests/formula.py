@@ -32,8 +32,8 @@ def evaluate(formula: str, sheet: str, lookup: Lookup) -> float:
     if len(formula) > MAX_LENGTH:
         raise Unsupported("too long")
     try:
-        tokens = [token for token in Tokenizer(formula).items if token.type != Token.WSPACE]
-    except TokenizerError as cause:
+        tokens = Tokenizer("".join(formula.split())).items
+    except (TokenizerError, IndexError) as cause:  # IndexError: a bracket closed, none open
         raise Unsupported(str(cause)) from cause
     reader = _Reader(tokens, sheet, lookup)
     try:

@@ -8,6 +8,7 @@ workbook that is gone or broken is judged, as wrong.
 """
 
 import copy
+import io
 import json
 import math
 import os
@@ -15,7 +16,8 @@ import sys
 from pathlib import Path
 
 from formula import Unsupported, follows
-from workbook import Snapshot, Unreadable, is_formula, number, snapshot, value
+from openpyxl import Workbook, load_workbook
+from workbook import Snapshot, Unreadable, is_formula, number, snapshot, take, value
 
 FILES = Path(os.environ.get("FILESYSTEM_ROOT", "/filesystem"))
 LOGS = Path(os.environ.get("LOGS_ROOT", "/logs"))
@@ -124,8 +126,23 @@ def _is_same_cell(now: list[object] | None, then: list[object] | None) -> bool:
     return now[0] == then[0] if expected is None else is_close(now[0], expected, 1e-9)
 
 
+def read_workbook(path: Path) -> Snapshot:
+    """What the file holds; nothing at all where it is gone or cannot be read."""
+    try:
+        return snapshot(path)
+    except Unreadable as cause:
+        print(f"{path}: {cause}")
+        return {"order": [], "sheets": {}, "names": {}}
+
+
 def check_myself(baseline: Snapshot) -> None:
     """Ends the program where known content does not get the marks it must get."""
+    book = Workbook()
+    book["Sheet"]["A1"] = "=1+1"
+    saved = io.BytesIO()
+    book.save(saved)
+    if value(take(load_workbook(saved)), "Sheet", "A1") != "=1+1":
+        sys.exit("verifier: openpyxl does not read what it wrote, so it cannot judge")
     solved = copy.deepcopy(baseline)
     solved["sheets"]["Assumptions"]["cells"]["B4"][0] = DIESEL[2]
     depots = solved["sheets"]["Depots"]["cells"]
@@ -150,12 +167,7 @@ def main() -> None:
     check_myself(baseline)
     if not FILES.is_dir():
         sys.exit(f"verifier: {FILES} did not arrive, so there is nothing to judge")
-    try:
-        found = snapshot(FILES / WORKBOOK)
-    except Unreadable as cause:
-        print(f"{WORKBOOK}: {cause}")
-        found = {"order": [], "sheets": {}, "names": {}}
-    criteria = judge(found, baseline)
+    criteria = judge(read_workbook(FILES / WORKBOOK), baseline)
     print(json.dumps(criteria))
     write_reward(criteria, LOGS / "verifier")
 

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -42,6 +42,16 @@ class Play:
         """Run what `code_exec` would run, with the world at its true path's place."""
         return self._run(["sh", "-c", code.replace("/filesystem", str(self.files))])
 
+    def replay(self) -> None:
+        """Do what the recorded calls would do, as far as they act on the world."""
+        for line in (self.task / "solution/calls.jsonl").read_text().splitlines():
+            record = json.loads(line)
+            if record.get("tool") == "code_execution_server_code_exec":
+                done = self.call(record["arguments"]["code"])
+                assert done.returncode == 0, done.stderr
+            elif "final_answer" in record:
+                self.answer(record["final_answer"])
+
     def answer(self, text: str) -> None:
         """Leave the final answer where the harness leaves it."""
         (self.logs / "artifacts/final_answer.txt").write_text(text, encoding="utf-8")
@@ -58,6 +68,13 @@ class Play:
         assert done.returncode != 0
         assert not (self.logs / "verifier/reward.json").exists()
         return done.stderr
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What runs scripts of a task is an integration test."""
+    for item in items:
+        if "play" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.integration)
 
 
 @pytest.fixture(scope="session")
@@ -87,19 +104,25 @@ def play(documents: Path, tmp_path: Path) -> Callable[[str], Play]:
     return start
 
 
-@pytest.fixture
-def verifier(request: pytest.FixtureRequest) -> Iterator[ModuleType]:
-    """The module `verify` of the task that the test's parameter names, loaded in this process."""
-    tests = TASKS / request.param / "tests"
-    sys.path.insert(0, str(tests))
-    before = set(sys.modules)
-    spec = importlib.util.spec_from_file_location(f"verify_{request.param}", tests / "verify.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
-    sys.path.remove(str(tests))
-    for name in set(sys.modules) - before:
-        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tests)):
-            del sys.modules[name]
+@pytest.fixture(scope="session")
+def load_verifier() -> Callable[[str], ModuleType]:
+    """Load a task's `verify` module into this process; its helpers do not stay importable."""
+
+    def load(name: str) -> ModuleType:
+        tests = TASKS / name / "tests"
+        before = set(sys.modules)
+        sys.path.insert(0, str(tests))
+        try:
+            spec = importlib.util.spec_from_file_location(f"verify_{name}", tests / "verify.py")
+            assert spec is not None
+            assert spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+        finally:
+            sys.path.remove(str(tests))
+        for added in set(sys.modules) - before:
+            if str(getattr(sys.modules[added], "__file__", "")).startswith(str(tests)):
+                del sys.modules[added]
+        return module
+
+    return load

@@ -56,7 +56,7 @@ def test_nothing_to_find_is_one_line(tmp_path: Path, name: str, says: str) -> No
 
 def test_a_loaded_task_has_what_a_trial_needs() -> None:
     task = load_task(TASKS / "budget-tolls")
-    assert task.name == "envkit/budget-tolls"
+    assert task.name == "budget-tolls"
     assert (task.agent_timeout_s, task.verifier_timeout_s) == (600.0, 120.0)
     assert task.has_oracle
     assert task.calls_path == TASKS / "budget-tolls/solution/calls.jsonl"

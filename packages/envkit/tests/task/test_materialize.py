@@ -47,6 +47,7 @@ def test_one_of_many_callers_builds_and_all_see_the_whole_world(tmp_path: Path) 
     assert leftovers(cache) == []
 
 
+@pytest.mark.integration
 def test_two_processes_build_once(tmp_path: Path) -> None:
     log, cache = tmp_path / "log", tmp_path / "cache"
     world = make_world(tmp_path, "import time; time.sleep(0.3)\n" + WRITES.format(log=str(log)))

@@ -11,7 +11,7 @@ from pathlib import Path
 from envkit.fault import TaskError
 from envkit.task.digest import tree_digest
 from envkit.task.files import CALLS, INSTRUCTION, SOLVE_SCRIPT, check_instruction, check_tests
-from envkit.task.read import Flawed, Table, read_toml, table
+from envkit.task.read import Flawed, Table, read_toml
 from envkit.task.settings import (
     agent_timeout_s,
     check_steps,
@@ -40,7 +40,7 @@ def _load(directory: Path) -> Task:
     world = load_world(found) if found else None
     calls = directory / CALLS
     return Task(
-        name=_name(directory, config),
+        name=directory.name,
         dir=directory,
         digest=tree_digest(directory, [world.digest] if world else []),
         instruction=(directory / INSTRUCTION).read_text(encoding="utf-8"),
@@ -58,11 +58,6 @@ def _blockers(directory: Path, config: Table) -> Iterator[Problem]:
     yield from check_instruction(directory)
     yield from check_tests(directory)
     yield from check_timeouts(config)
-
-
-def _name(directory: Path, config: Table) -> str:
-    name = table(config, "task").get("name", directory.name)
-    return name if isinstance(name, str) else directory.name
 
 
 def _line(directory: Path, problem: Problem) -> str:

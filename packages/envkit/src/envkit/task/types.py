@@ -71,6 +71,7 @@ class Task:
     """One Harbor task directory, read and checked enough to be run."""
 
     name: str
+    """The directory's name: unique among its siblings, and fit for a file name."""
     dir: Path
     digest: str
     """SHA-256 over the task's files and its world's digest."""
