@@ -113,9 +113,12 @@ async def within[T](op: str, seconds: float, awaitable: Awaitable[T]) -> T:
 
 
 def abandon[T](op: str, task: "asyncio.Future[T]") -> None:
-    """Cancel what nobody waits for any more, and log what it still comes to, if anything."""
-    task.cancel()
-    task.add_done_callback(lambda done: _report(op, done))
+    """Cancel what nobody waits for any more, and log what it still comes to after that."""
+    if task.done():
+        _ = task.cancelled() or task.exception()
+    else:
+        task.cancel()
+        task.add_done_callback(lambda done: _report(op, done))
 
 
 def _report[T](op: str, task: "asyncio.Future[T]") -> None:

@@ -11,6 +11,7 @@ SDK's own. A tool that says no is a `ToolResult` with ``ok=False``: that is the 
 """
 
 import asyncio
+import contextvars
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, ListToolsResult, RequestParamsMeta, TextContent, Tool
 
-from envkit.agent.mcp_faults import HttpTrace, is_refusal, server_fault
+from envkit.agent.mcp_faults import TRACE, HttpTrace, TracedTransport, is_refusal, server_fault
 from envkit.deadline import DEFAULT_BUDGETS, Budgets, DeadlineExceeded, abandon
 from envkit.fault import ServerDisconnected, ServerError
 
@@ -31,7 +32,7 @@ _MAX_EVENT_BYTES = 32 << 20
 """One answer on an event stream. A page image of a document is 1-5 MiB as base64, and the SDK's own
 bound of 1 MiB would end the call."""
 
-type _Request[T] = Callable[[Client], Coroutine[object, object, T]]
+type _Request[T] = Callable[[Client, HttpTrace], Coroutine[object, object, T]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ class ToolClient:
         self._trace = HttpTrace()
         self._connected: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         self._closing = asyncio.Event()
-        self._supervisor = asyncio.create_task(self._supervise(), name="mcp supervisor")
+        self._supervisor = _start(self._supervise(), "mcp supervisor", self._trace)
         self._lost: ServerError | None = None
 
     @classmethod
@@ -107,11 +108,11 @@ class ToolClient:
         started = asyncio.get_running_loop().time()
         meta: RequestParamsMeta | None = {CALL_ID: call_id} if call_id else None
 
-        async def request(client: Client) -> CallToolResult | MCPError:
+        async def request(client: Client, trace: HttpTrace) -> CallToolResult | MCPError:
             try:
                 return await client.call_tool(name, dict(arguments), meta=meta)
             except MCPError as error:
-                if is_refusal(error, self._trace):
+                if is_refusal(error, trace):
                     return error
                 raise
 
@@ -120,7 +121,7 @@ class ToolClient:
         return _read(answer, seconds, call_id)
 
     async def _list_page(self, cursor: str | None) -> ListToolsResult:
-        async def request(client: Client) -> ListToolsResult:
+        async def request(client: Client, _: HttpTrace) -> ListToolsResult:
             return await client.list_tools(cursor=cursor, cache_mode="bypass")
 
         return await self._ask("mcp_list", self._budgets.mcp_list_s, request)
@@ -132,8 +133,8 @@ class ToolClient:
         async with httpx2.AsyncClient(
             headers={**self._endpoint.headers, **bearer},
             timeout=None,  # each request has a hard deadline of its own
+            transport=TracedTransport(),
             trust_env=False,  # a proxy of the host has no business between a trial and its server
-            event_hooks={"response": [self._trace.saw]},
         ) as http:
             transport = streamable_http_client(
                 self._endpoint.url, http_client=http, max_sse_event_size=_MAX_EVENT_BYTES
@@ -155,8 +156,9 @@ class ToolClient:
     async def _ask[T](self, op: str, seconds: float, request: _Request[T]) -> T:
         """Run one request in its own task, until it answers, the server is lost or time is up."""
         if self._lost is not None or self._supervisor.done():
-            raise ServerDisconnected(f"{self._endpoint.url} was lost before: {self._why_lost()}")
-        task = asyncio.create_task(request(self._connected.result()), name=op)
+            raise ServerDisconnected(f"{op} not sent: {self._why_lost()}")
+        trace = HttpTrace()
+        task = _start(request(self._connected.result(), trace), op, trace)
         waits: set[asyncio.Task[T] | asyncio.Task[None]] = {task, self._supervisor}
         try:
             await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -164,13 +166,13 @@ class ToolClient:
             abandon(op, task)
             raise
         if task.done():
-            return self._answer(op, seconds, task)
+            return self._answer(op, seconds, task, trace)
         abandon(op, task)
         if self._supervisor.done():
             raise self._why_lost()
         raise DeadlineExceeded(op, seconds)
 
-    def _answer[T](self, op: str, seconds: float, task: asyncio.Task[T]) -> T:
+    def _answer[T](self, op: str, seconds: float, task: asyncio.Task[T], trace: HttpTrace) -> T:
         try:
             return task.result()
         except asyncio.CancelledError as error:
@@ -178,11 +180,12 @@ class ToolClient:
         except TimeoutError as error:
             raise DeadlineExceeded(op, seconds) from error
         except Exception as error:
-            fault = server_fault(error, self._trace, self._endpoint.url)
-            raise (self._lose(fault) if isinstance(fault, ServerDisconnected) else fault) from error
+            raise self._lose(server_fault(error, trace, self._endpoint.url)) from error
 
     def _lose(self, fault: ServerError) -> ServerError:
-        self._lost = self._lost or fault
+        """The first lost connection ends the client; an answer that makes no sense does not."""
+        if isinstance(fault, ServerDisconnected):
+            self._lost = self._lost or fault
         return fault
 
     def _why_lost(self, *, connecting: bool = False) -> ServerError:
@@ -197,8 +200,17 @@ class ToolClient:
         self._closing.set()
         if not self._connected.done():
             self._supervisor.cancel()
-        await asyncio.wait({self._supervisor}, timeout=self._budgets.mcp_close_s)
-        abandon("mcp_close", self._supervisor)
+        try:
+            await asyncio.wait({self._supervisor}, timeout=self._budgets.mcp_close_s)
+        finally:
+            abandon("mcp_close", self._supervisor)
+
+
+def _start[T](work: Coroutine[object, object, T], name: str, trace: HttpTrace) -> asyncio.Task[T]:
+    """A task whose HTTP requests, wherever the SDK sends them from, write to ``trace``."""
+    context = contextvars.copy_context()
+    context.run(TRACE.set, trace)
+    return asyncio.create_task(work, name=name, context=context)
 
 
 def _read(answer: CallToolResult | MCPError, seconds: float, call_id: str) -> ToolResult:

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers on loopback: a real one in its own process, and one that goes wrong on request."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envkit.agent.mcp_client import Endpoint
+
+TOKEN = "right-token"
+
+
+@dataclass
+class RealServer:
+    """A running server process and where it answers."""
+
+    process: subprocess.Popen[str]
+    endpoint: Endpoint
+
+
+@contextmanager
+def start_real_server() -> Iterator[RealServer]:
+    script = Path(__file__).with_name("real_server.py")
+    command = [sys.executable, "-W", "ignore", str(script), TOKEN]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        port = process.stdout.readline().strip()
+        yield RealServer(process, Endpoint(url=f"http://127.0.0.1:{port}/mcp", token=TOKEN))
+        process.kill()
+
+
+@pytest.fixture
+def mortal_server() -> Iterator[RealServer]:
+    """A server of the test's own, to be killed."""
+    with start_real_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def real_server() -> Iterator[RealServer]:
+    """A server that a whole module shares and nobody kills."""
+    with start_real_server() as server:
+        yield server
+
+
+type Serve = Callable[..., AbstractAsyncContextManager[Endpoint]]
+
+
+@pytest.fixture
+def faulty_server() -> Serve:
+    """``async with faulty_server(connect=…, call=…)``: which fault each of the two meets."""
+    return serve_faulty
+
+
+@asynccontextmanager
+async def serve_faulty(connect: str = "fine", call: str = "fine") -> AsyncGenerator[Endpoint]:
+    writers: list[asyncio.StreamWriter] = []
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        try:
+            while request := await read_request(reader):
+                fault = call if request.get("method") == "tools/call" else connect
+                await answer(writer, request, fault)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    try:
+        yield Endpoint(url=f"http://127.0.0.1:{port}/mcp/", token="s3cret")
+    finally:
+        server.close()
+        for writer in writers:
+            writer.close()
+        await server.wait_closed()
+
+
+async def read_request(reader: asyncio.StreamReader) -> dict[str, Any]:
+    head = await reader.readuntil(b"\r\n\r\n")
+    for line in head.decode().lower().split("\r\n"):
+        if line.startswith("content-length:"):
+            return json.loads(await reader.readexactly(int(line.split(":")[1])))
+    return {"method": "none"}
+
+
+async def answer(writer: asyncio.StreamWriter, request: dict[str, Any], fault: str) -> None:
+    body = json.dumps(reply(request, fault)).encode()
+    match fault:
+        case "hang":
+            await asyncio.get_running_loop().create_future()
+        case "close":
+            writer.close()
+        case "garbage":
+            writer.write(b"\x00\xffSSH-2.0-not-http\r\n\r\n")
+        case "cut":
+            writer.write(head(200, len(body) + 1000) + body)
+            await writer.drain()
+            writer.close()
+        case "drip":
+            writer.write(head(200, 1 << 30))
+            while True:
+                writer.write(b" ")
+                await writer.drain()
+                await asyncio.sleep(0.01)
+        case "html":
+            page = b"<html>It works!</html>"
+            writer.write(head(200, len(page), "text/html") + page)
+        case "not json":
+            writer.write(head(200, 9) + b"{not json")
+        case "http 500" | "http 401" | "http 429" | "http 404":
+            writer.write(head(int(fault[-3:]), 4) + b"oops")
+        case _ if "id" not in request:
+            writer.write(head(202, 0))
+        case _:
+            writer.write(head(200, len(body)) + body)
+    await writer.drain()
+
+
+def head(status: int, length: int, kind: str = "application/json") -> bytes:
+    return (
+        f"HTTP/1.1 {status} Whatever\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n"
+    ).encode()
+
+
+def reply(request: dict[str, Any], fault: str) -> dict[str, Any]:
+    done = {"jsonrpc": "2.0", "id": request.get("id")}
+    error = {"code": -32601, "message": "no such method"}
+    if fault == "not rpc":
+        return {"hello": "world"}
+    if fault == "internal error":
+        return {**done, "error": {"code": -32603, "message": "it broke inside"}}
+    if fault == "unknown tool":
+        return {**done, "error": {"code": -32602, "message": "Unknown tool: frob"}}
+    if fault == "wrong result":
+        return {**done, "result": {"content": "not a list"}}
+    if fault == "lost":
+        return {**done, "error": {"code": -32000, "message": "Connection closed"}}
+    result = RESULTS.get(str(request.get("method")))
+    return {**done, "error": error} if result is None else {**done, "result": result}
+
+
+RESULTS: dict[str, Any] = {
+    "initialize": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "faulty", "version": "1"},
+    },
+    "tools/list": {"tools": [{"name": "look", "inputSchema": {"type": "object"}}]},
+    "tools/call": {"content": [{"type": "text", "text": "seen"}]},
+}

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real MCP server in a process of its own, to be killed: prints its port and serves.
+
+Run by the tests as ``python real_server.py TOKEN``; every tool is a hazard of a real one.
+"""
+
+import asyncio
+import os
+import socket
+import sys
+from typing import Any
+
+import uvicorn
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+server = MCPServer("hazards")
+
+
+@server.tool()
+def echo(text: str) -> str:
+    """Say it back."""
+    return text
+
+
+@server.tool()
+def refuse(why: str) -> str:
+    """Fail as a tool should."""
+    raise ToolError(f"not_found: {why}")
+
+
+@server.tool()
+def crash() -> str:
+    """Fail as a tool should not."""
+    raise ZeroDivisionError
+
+
+@server.tool()
+def nothing() -> None:
+    """Answer nothing at all."""
+
+
+@server.tool()
+def envelope(ok: bool) -> dict[str, Any]:
+    """Answer in an envelope."""
+    return {"ok": ok, "code": "done" if ok else "no_such_file", "did": "looked"}
+
+
+@server.tool()
+def call_id(context: Context) -> str:
+    """The call id that came with the call."""
+    meta = context.request_context.meta or {}
+    return str(dict(meta).get("envkit/call_id"))
+
+
+@server.tool()
+async def forever() -> str:
+    """Never answer."""
+    await asyncio.get_running_loop().create_future()
+    return "unreachable"
+
+
+@server.tool()
+def die() -> str:
+    """Take the whole server along."""
+    os._exit(1)
+
+
+@server.tool()
+def leave() -> str:
+    """What a careless tool does to its server."""
+    sys.exit(3)
+
+
+@server.tool()
+def big(mib: int) -> str:
+    """A long answer."""
+    return "x" * (mib << 20)
+
+
+def guarded(app: ASGIApp, token: str) -> ASGIApp:
+    """Only with the bearer token."""
+
+    expected = (b"authorization", f"Bearer {token}".encode())
+
+    async def guard(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and expected not in scope["headers"]:
+            await send({"type": "http.response.start", "status": 401, "headers": []})
+            await send({"type": "http.response.body", "body": b"who are you?"})
+            return
+        await app(scope, receive, send)
+
+    return guard
+
+
+def main() -> None:
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(64)
+    print(listener.getsockname()[1], flush=True)
+    app = guarded(server.streamable_http_app(json_response=True, stateless_http=True), sys.argv[1])
+    config = uvicorn.Config(app, log_level="critical", access_log=False)
+    asyncio.run(uvicorn.Server(config).serve(sockets=[listener]))
+
+
+if __name__ == "__main__":
+    main()
