@@ -16,8 +16,9 @@ import os
 import resource
 import signal
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any, NoReturn
 
 from envkit.servers.contract import Done, Image, ToolFault
@@ -43,10 +44,13 @@ class ChildBudget:
     memory_mib: int
 
 
-async def in_child(work: Work, budget: ChildBudget) -> Done:
-    """Run `work` in a child; raises ToolFault for its faults, its death and its deadline."""
+async def in_child(work: Work, budget: ChildBudget, keep: Sequence[int] = ()) -> Done:
+    """Run `work` in a child; raises ToolFault for its faults, its death and its deadline.
+
+    `keep` are descriptors that the child may use; it loses all others.
+    """
     read_fd, write_fd = os.pipe2(os.O_CLOEXEC)
-    pid = _fork(work, write_fd, budget.memory_mib)
+    pid = _fork(work, write_fd, budget.memory_mib, keep)
     os.close(write_fd)
     heard = bytearray()
     try:
@@ -72,21 +76,24 @@ def _bounded(heard: bytearray, pid: int) -> Callable[[bytes], None]:
     return feed
 
 
-def _fork(work: Work, write_fd: int, memory_mib: int) -> int:
+def _fork(work: Work, write_fd: int, memory_mib: int, keep: Sequence[int]) -> int:
     """Fork with every signal blocked, so that none reaches the gateway's handlers in the child."""
     parent = os.getpid()
     mask = signal.pthread_sigmask(signal.SIG_SETMASK, signal.valid_signals())
     pid = os.fork()
     if pid == 0:
-        _serve_child(work, write_fd, memory_mib, parent)
+        _serve_child(work, write_fd, memory_mib, parent, keep)
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     return pid
 
 
-def _serve_child(work: Work, write_fd: int, memory_mib: int, parent: int) -> NoReturn:
+def _serve_child(
+    work: Work, write_fd: int, memory_mib: int, parent: int, keep: Sequence[int]
+) -> NoReturn:
     try:
         gc.disable()
-        _let_go(write_fd, parent)
+        _let_go(parent)
+        _close_all_but(write_fd, *keep)
         _bound_memory(memory_mib)
         record = _outcome(work, write_fd)
         _write_all(write_fd, RESULT + json.dumps(record).encode())
@@ -94,8 +101,8 @@ def _serve_child(work: Work, write_fd: int, memory_mib: int, parent: int) -> NoR
         os._exit(0)
 
 
-def _let_go(write_fd: int, parent: int) -> None:
-    """Drop what a child of the gateway must not hold: its signals, its sockets, its output."""
+def _let_go(parent: int) -> None:
+    """Drop what a child of the gateway must not hold: its signals and its output."""
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
@@ -106,8 +113,13 @@ def _let_go(write_fd: int, parent: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
-    os.closerange(3, write_fd)
-    os.closerange(write_fd + 1, MAX_FD)
+
+
+def _close_all_but(*keep: int) -> None:
+    """Close the gateway's sockets and files, so that a hung child keeps no client connected."""
+    edges = [2, *sorted(keep), MAX_FD]
+    for low, high in pairwise(edges):
+        os.closerange(low + 1, high)
 
 
 def _bound_memory(memory_mib: int) -> None:

@@ -4,6 +4,7 @@
 Every limit has a unit in its name and a reason beside it. Nothing here touches the disk.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,11 +27,12 @@ class ToolLimits:
     document_s: float = 45.0
     """Parsing a document: a 600-page PDF takes about 10 s when every page is read."""
     command_s: float = 60.0
-    """A command without `timeout_s`: what the peer allows."""
-    command_max_s: float = 240.0
-    """The longest `timeout_s` an agent may ask for."""
+    """A command, unless `timeout_s` asks for less: what the peer allows, and below the 90 s that a
+    client waits for any call."""
     text_chars: int = 40_000
     """Text in one result, about 10k tokens; the rest is behind `next` or in a spill file."""
+    transfer_s: float = 300.0
+    """Populate or snapshot of one world."""
     command_output_bytes: int = 1 << 20
     """Output kept of one command; beyond it the middle is dropped and counted."""
     child_memory_mib: int = 1024
@@ -59,6 +61,8 @@ class GatewayConfig:
     """One JSON line a call: tool, code, seconds, characters."""
     command_root: str = "/filesystem"
     """Where `root` lies for agent code, which may see another tree than the gateway."""
+    command_env: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Added to the environment of the agent's commands, as PATH of another image."""
     limits: ToolLimits = field(default_factory=ToolLimits)
 
 

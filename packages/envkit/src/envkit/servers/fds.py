@@ -47,6 +47,38 @@ async def reading(fd: int, feed: Callable[[bytes], None]) -> AsyncGenerator[asyn
         ended.cancel()
 
 
+async def read_some(fd: int) -> bytes:
+    """The next piece from a non-blocking `fd`; empty at end of file."""
+    while True:
+        try:
+            return os.read(fd, CHUNK)
+        except BlockingIOError:
+            await _ready(fd, writing=False)
+
+
+async def write_all(fd: int, data: bytes) -> None:
+    """Write all of `data` to a non-blocking `fd`; raises BrokenPipeError when nobody reads."""
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(fd, view) :]
+        except BlockingIOError:
+            await _ready(fd, writing=True)
+
+
+async def _ready(fd: int, *, writing: bool) -> None:
+    loop = asyncio.get_running_loop()
+    add, remove = loop.add_reader, loop.remove_reader
+    if writing:
+        add, remove = loop.add_writer, loop.remove_writer
+    ready: asyncio.Future[None] = loop.create_future()
+    add(fd, lambda: ready.done() or ready.set_result(None))
+    try:
+        await ready
+    finally:
+        remove(fd)
+
+
 async def exit_status(pid: int) -> int:
     """Wait until child `pid` has ended and reap it; minus the signal when one ended it."""
     loop = asyncio.get_running_loop()

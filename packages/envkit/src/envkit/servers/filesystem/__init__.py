@@ -10,5 +10,6 @@ writing     write_file, create_folder, copy_file, move_file
 
 from envkit.servers.filesystem.listing import TOOLS as LISTING
 from envkit.servers.filesystem.reading import TOOLS as READING
+from envkit.servers.filesystem.writing import TOOLS as WRITING
 
-TOOLS = (*LISTING, *READING)
+TOOLS = (*LISTING, *READING, *WRITING)
