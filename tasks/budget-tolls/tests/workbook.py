@@ -15,8 +15,9 @@ from openpyxl.cell import Cell
 from openpyxl.worksheet.formula import ArrayFormula
 from openpyxl.worksheet.worksheet import Worksheet
 
-MAX_FILE_BYTES = 20 * 1024 * 1024
-MAX_UNPACKED_BYTES = 100 * 1024 * 1024
+MAX_FILE_BYTES = 2 * 1024 * 1024
+MAX_UNPACKED_BYTES = 10 * 1024 * 1024
+"""A hundred times the budget; openpyxl needs about fifty times this in memory."""
 MAX_CELLS = 100_000
 
 type Snapshot = dict[str, Any]

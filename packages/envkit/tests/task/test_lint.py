@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -102,6 +103,21 @@ def test_our_own_tasks_are_sound(name: str) -> None:
             "memory_mb = 1024",
             'memory = "1G"',
             ("deprecated-key", "task.toml:[verifier.environment].memory"),
+        ),
+        (
+            "cpus = 1",
+            'cpus = "two"',
+            ("resource-absurd", "task.toml:[verifier.environment].cpus"),
+        ),
+        (
+            "storage_mb = 1024\n\n[[",
+            "storage_mb = 0\n\n[[",
+            ("resource-absurd", "task.toml:[environment].storage_mb"),
+        ),
+        (
+            "[[environment.mcp_servers]]",
+            "[[metadata.old_servers]]",
+            ("tools-undeclared", "task.toml:[[environment.mcp_servers]]"),
         ),
         ("schema_version", "version", ("deprecated-key", "task.toml:version")),
         (
@@ -243,6 +259,19 @@ def test_a_link_within_the_task_is_fine_and_a_dangling_one_is_named(task: Path) 
     assert lint(task) == []
     (task / "solution/gone.py").symlink_to("nothing.py")
     assert found(task) == [("path-dangling", "solution/gone.py")]
+
+
+def test_a_pipe_is_named_and_not_waited_for(task: Path) -> None:
+    os.mkfifo(task / "tests/pipe")
+    assert found(task) == [("path-special", "tests/pipe")]
+
+
+@pytest.mark.parametrize(
+    ("content", "code"), [(b" \n", "instruction-empty"), (b"\xff", "instruction-unreadable")]
+)
+def test_an_instruction_that_tells_nothing_is_named(task: Path, content: bytes, code: str) -> None:
+    (task / "instruction.md").write_bytes(content)
+    assert found(task) == [(code, "instruction.md")]
 
 
 def test_every_problem_is_one_line_and_none_is_told_twice(task: Path) -> None:

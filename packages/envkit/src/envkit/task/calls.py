@@ -21,7 +21,7 @@ _CALL_KEYS = frozenset({"tool", "arguments", "expect_error"})
 def check_calls(path: Path, world: World | None) -> Iterator[Problem]:
     """Errors for lines that could not be replayed in the task's world."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as cause:
         yield error("calls-invalid", CALLS, one_line(cause), "save it as readable UTF-8")
         return

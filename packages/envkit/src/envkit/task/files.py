@@ -38,6 +38,16 @@ def check_instruction(task_dir: Path) -> Iterator[Problem]:
         yield error("instruction-missing", INSTRUCTION, "no such file", fix)
     elif not path.read_bytes().strip():
         yield error("instruction-empty", INSTRUCTION, "empty", "say what the agent shall do")
+    elif not _is_text(path):
+        yield error("instruction-unreadable", INSTRUCTION, "not UTF-8", "save it as UTF-8")
+
+
+def _is_text(path: Path) -> bool:
+    try:
+        path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def check_tests(task_dir: Path) -> Iterator[Problem]:

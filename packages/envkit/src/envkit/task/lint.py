@@ -13,12 +13,14 @@ from envkit.task.calls import check_calls
 from envkit.task.files import CALLS, check_files, check_scripts
 from envkit.task.keys import TASK_KEYS
 from envkit.task.keys_check import unknown_keys
-from envkit.task.read import Flawed, Table, error, read_toml
+from envkit.task.read import Flawed, Table, error, one_line, read_toml
 from envkit.task.settings import (
     check_artifacts,
     check_network,
+    check_resources,
     check_steps,
     check_timeouts,
+    check_tools,
     check_verifier,
 )
 from envkit.task.tree import escapes
@@ -28,8 +30,12 @@ from envkit.task.world import load_world, world_dir
 
 def lint(dir: Path) -> list[Problem]:
     """Every problem of the task in `dir`, errors first; empty for a sound task."""
-    problems = sorted(_problems(dir), key=lambda problem: problem.severity.value)
-    return list(dict.fromkeys(problems))
+    found: list[Problem] = []
+    try:
+        found.extend(_problems(dir))
+    except OSError as cause:
+        found.append(error("unreadable", str(dir), one_line(cause), "make it readable"))
+    return list(dict.fromkeys(sorted(found, key=lambda problem: problem.severity.value)))
 
 
 def _problems(task_dir: Path) -> Iterator[Problem]:
@@ -57,6 +63,8 @@ def _check_config(config: Table) -> Iterator[Problem]:
     yield from check_timeouts(config)
     yield from check_verifier(config)
     yield from check_network(config)
+    yield from check_resources(config)
+    yield from check_tools(config)
     yield from check_artifacts(config)
 
 

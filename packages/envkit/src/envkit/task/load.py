@@ -11,7 +11,7 @@ from pathlib import Path
 from envkit.fault import TaskError
 from envkit.task.digest import tree_digest
 from envkit.task.files import CALLS, INSTRUCTION, SOLVE_SCRIPT, check_instruction, check_tests
-from envkit.task.read import Flawed, Table, read_toml
+from envkit.task.read import Flawed, Table, one_line, read_toml
 from envkit.task.settings import (
     agent_timeout_s,
     check_steps,
@@ -30,6 +30,8 @@ def load_task(dir: Path) -> Task:
         return _load(directory)
     except Flawed as flaw:
         raise TaskError(_line(directory, flaw.problem)) from flaw
+    except OSError as cause:
+        raise TaskError(f"{directory}: {one_line(cause)}; make it readable") from cause
 
 
 def _load(directory: Path) -> Task:

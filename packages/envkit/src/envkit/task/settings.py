@@ -19,6 +19,7 @@ MAX_TIMEOUT_S = 86_400.0
 VERIFIER_TIMEOUT_S = 600.0
 """What Harbor gives a verifier that declares nothing."""
 
+_RESOURCES = frozenset({"cpus", "memory_mb", "storage_mb"})
 _NETWORK_MODES = ("no-network", "public", "allowlist")
 
 
@@ -111,6 +112,29 @@ def _network(section: Table, name: str, *, required: bool) -> Iterator[Problem]:
         yield error("network-mode", where, f"{mode!r} is none of {known}", fix)
     elif mode != "no-network":
         yield warning("network-open", where, f"{mode}: results may depend on the network", fix)
+
+
+def check_resources(config: Table) -> Iterator[Problem]:
+    """Errors for sizes that Harbor would refuse only once the trial starts."""
+    for name, section in (
+        ("environment", table(config, "environment")),
+        ("verifier.environment", table(table(config, "verifier"), "environment")),
+    ):
+        for key in _RESOURCES & set(section):
+            amount = number(section[key])
+            if not 0 < amount < math.inf:
+                where = f"task.toml:[{name}].{key}"
+                yield error(
+                    "resource-absurd", where, "not a number above 0", f"such as {key} = 1024"
+                )
+
+
+def check_tools(config: Table) -> Iterator[Problem]:
+    """A warning where the task plays in a world whose tools its agents are not told of."""
+    has_world = "world" in table(config, "metadata")
+    if has_world and not tables(table(config, "environment"), "mcp_servers"):
+        where, fix = "task.toml:[[environment.mcp_servers]]", "add the world's gateway"
+        yield warning("tools-undeclared", where, "absent: agents find no tool of the world", fix)
 
 
 def check_artifacts(config: Table) -> Iterator[Problem]:
