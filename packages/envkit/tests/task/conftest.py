@@ -108,10 +108,13 @@ def play(documents: Path, tmp_path: Path) -> Callable[[str], Play]:
 def load_verifier() -> Callable[[str], ModuleType]:
     """Load a task's `verify` module into this process; its helpers do not stay importable."""
 
+    monkeypatch = pytest.MonkeyPatch()
+
     def load(name: str) -> ModuleType:
         tests = TASKS / name / "tests"
         before = set(sys.modules)
         sys.path.insert(0, str(tests))
+        monkeypatch.setattr(sys, "dont_write_bytecode", True)  # Harbor would upload it
         try:
             spec = importlib.util.spec_from_file_location(f"verify_{name}", tests / "verify.py")
             assert spec is not None
@@ -120,6 +123,7 @@ def load_verifier() -> Callable[[str], ModuleType]:
             spec.loader.exec_module(module)
         finally:
             sys.path.remove(str(tests))
+            monkeypatch.undo()
         for added in set(sys.modules) - before:
             if str(getattr(sys.modules[added], "__file__", "")).startswith(str(tests)):
                 del sys.modules[added]
