@@ -17,7 +17,7 @@ TAIL: Final = 4000
 
 EXIT_LINE: Final = re.compile(
     r"^\W{0,3}(?:(?:command|process) (?:failed|exited|finished) with )?"
-    r"(?:exit[_ ](?:code|status)|return ?code|code)\W{1,3}(-?\d{1,10})\W{0,3}$",
+    r"(?:exit[_ ](?:code|status)|return ?code|code)[\s:=\])]{1,3}(-?\d{1,10})\W{0,3}$",
     re.IGNORECASE,
 )
 _SECTION: Final = re.compile(r"^(?:error output|stderr output|stderr):$", re.IGNORECASE)

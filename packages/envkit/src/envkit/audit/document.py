@@ -19,6 +19,12 @@ MAX_BYTES: Final = 2**30
 """A document is held in memory as a whole; larger ones are refused."""
 
 
+_FLAGS: Final = os.O_RDONLY | sum(
+    getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
+)
+"""Without the flags that a platform lacks: Windows has no O_NOFOLLOW, only Windows has O_BINARY."""
+
+
 class ReadError(Exception):
     """A candidate cannot be read; the message is the reason."""
 
@@ -36,18 +42,26 @@ def load(path: Path, root: Path) -> Any:
 
 def _read(path: Path) -> bytes:
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        handle = os.open(path, _FLAGS)
     except OSError as error:
         if path.is_symlink():
             raise ReadError("a symbolic link: not followed") from error
         raise ReadError(f"cannot be opened: {error.strerror}") from error
-    with open(handle, "rb") as file:
-        info = os.fstat(handle)
-        if not stat.S_ISREG(info.st_mode):
-            raise ReadError("not a regular file")
-        if info.st_size > MAX_BYTES:
-            raise ReadError(f"{info.st_size} bytes, more than the {MAX_BYTES} that are read")
-        return file.read(MAX_BYTES + 1)
+    try:
+        _check(os.fstat(handle))
+        with open(handle, "rb", closefd=False) as file:
+            return file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ReadError(f"cannot be read: {error.strerror}") from error
+    finally:
+        os.close(handle)
+
+
+def _check(info: os.stat_result) -> None:
+    if not stat.S_ISREG(info.st_mode):
+        raise ReadError("not a regular file")
+    if info.st_size > MAX_BYTES:
+        raise ReadError(f"{info.st_size} bytes, more than the {MAX_BYTES} that are read")
 
 
 def parse(data: bytes) -> Any:

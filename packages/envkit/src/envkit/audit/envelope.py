@@ -11,13 +11,15 @@ nor an echo of the call's own arguments.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import orjson
 
 from envkit.audit import family
 from envkit.audit.cause import cause, exit_code
-from envkit.audit.shape import integer, is_array, mapping, sequence, string
+from envkit.audit.shape import integer, is_array, is_object, mapping, sequence, string
 from envkit.audit.types import Channel, Failure, Outcome
 
 DEPTH: Final = 6
@@ -26,6 +28,7 @@ DEPTH: Final = 6
 _FLAGS: Final = ("isError", "is_error", "tool_result_is_error", "tool_use_is_error")
 _EXITS: Final = ("exit_code", "exitCode", "returncode", "return_code")
 _WORDS: Final = ("error", "message", "did", "detail", "output", "stderr")
+_SHELL_KEYS: Final = frozenset({"output", "stdout", "stderr", "content", *_EXITS, *_FLAGS})
 _WRAPPERS: Final = frozenset({"result", "output", "text", "content"})
 
 _HARNESS_ERROR: Final = re.compile(
@@ -42,13 +45,32 @@ _BROKEN_JSON: Final = re.compile(r'\{\s*"(?:success|ok)"\s*:\s*false\b')
 _RETURNCODE: Final = re.compile(r"\A<returncode>(-?\d{1,10})</returncode>")
 
 
-def read_result(content: object, *, tool: str = "", arguments: object = None) -> Outcome:
-    """The text of a result and, when the tool says so, why the call failed."""
+def read_result(
+    content: object,
+    *,
+    tool: str = "",
+    arguments: object = None,
+    flags: Mapping[str, Any] = MappingProxyType({}),
+) -> Outcome:
+    """The text of a result and, when the tool says so, why the call failed.
+
+    ``flags`` are typed facts recorded beside the result (``is_error``, ``exit_code``).
+    """
     text = _text(content)
-    failure = _failure(content, tool, DEPTH)
-    if failure and failure.channel is Channel.MESSAGE and _echoes(text, arguments):
+    failure = _declared({**flags, "content": content}) if flags else None
+    failure = failure or _failure(content, tool, DEPTH)
+    if (
+        failure
+        and failure.channel is Channel.MESSAGE
+        and (_fine(flags) or _echoes(text, arguments))
+    ):
         failure = None
     return Outcome(text=text, failure=failure)
+
+
+def _fine(data: Mapping[str, Any]) -> bool:
+    """Whether a flag says that nothing failed: then words say nothing."""
+    return data.get("ok") is True or any(data.get(flag) is False for flag in _FLAGS)
 
 
 def _text(content: object) -> str:
@@ -69,7 +91,7 @@ def _failure(value: object, tool: str, depth: int) -> Failure | None:
     if depth == 0:
         return None
     if isinstance(value, str):
-        inner = None if family.is_reader(tool) else _json(value)
+        inner = _inner(value, tool)
         return _message(value, tool) if inner is None else _failure(inner, tool, depth - 1)
     if is_array(value):
         # The first text says what happened; further ones are detail.
@@ -78,14 +100,16 @@ def _failure(value: object, tool: str, depth: int) -> Failure | None:
     return _declared(data) or _nested(data, tool, depth - 1)
 
 
-def _json(text: str) -> Any:
-    """The object or array that ``text`` is, or None."""
-    if text.lstrip()[:1] not in ("{", "["):
+def _inner(text: str, tool: str) -> Any:
+    """The envelope that ``text`` is, or None: what a reader or a shell prints is no envelope."""
+    if family.is_reader(tool) or text.lstrip()[:1] not in ("{", "["):
         return None
     try:
-        return orjson.loads(text)
+        value = orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
+    printed = family.is_shell(tool) and is_object(value) and _SHELL_KEYS.isdisjoint(value)
+    return None if printed else value
 
 
 def _nested(data: dict[str, Any], tool: str, depth: int) -> Failure | None:
@@ -94,13 +118,15 @@ def _nested(data: dict[str, Any], tool: str, depth: int) -> Failure | None:
     if structured and (failure := _declared(structured)):
         return failure
     if isinstance(data.get("content"), list):
-        return _failure(data["content"], tool, depth)
+        failure = _failure(data["content"], tool, depth)
+        words = failure is not None and failure.channel is Channel.MESSAGE
+        return None if words and _fine(data) else failure
     if len(data) == 1 and (key := next(iter(data))) in _WRAPPERS:
         return _failure(data[key], tool, depth)
     return None
 
 
-def _declared(data: dict[str, Any]) -> Failure | None:
+def _declared(data: Mapping[str, Any]) -> Failure | None:
     """The failure that an object's own fields declare."""
     channel, code = _channel(data)
     if channel is None:
@@ -110,7 +136,7 @@ def _declared(data: dict[str, Any]) -> Failure | None:
     return Failure(channel=channel, text=text, cause=cause(text, code), exit_code=code)
 
 
-def _channel(data: dict[str, Any]) -> tuple[Channel | None, int | None]:
+def _channel(data: Mapping[str, Any]) -> tuple[Channel | None, int | None]:
     code = next((n for key in _EXITS if (n := integer(data.get(key))) is not None), None)
     error = data.get("error")
     if any(data.get(flag) is True for flag in _FLAGS):
@@ -124,7 +150,7 @@ def _channel(data: dict[str, Any]) -> tuple[Channel | None, int | None]:
     return (Channel.EXIT if code else None), code
 
 
-def _words(data: dict[str, Any]) -> str:
+def _words(data: Mapping[str, Any]) -> str:
     """The tool's own words about its failure."""
     for key in _WORDS:
         value = data.get(key)
@@ -133,13 +159,15 @@ def _words(data: dict[str, Any]) -> str:
         if key == "error" and mapping(value):
             return string(mapping(value).get("message")) or _dump(value)
     texts = _texts(sequence(data.get("content")))
-    return "\n".join(texts) or string(data.get("content")) or _dump(data)
+    return "\n".join(texts) or string(data.get("content")) or _dump(dict(data))
 
 
 def _message(text: str, tool: str) -> Failure | None:
     """A plain text that is an error message as a whole, or ends in an exit code."""
     body = text.strip()
-    if _HARNESS_ERROR.match(body) or _BRACKET.match(body) or _BROKEN_JSON.match(body):
+    if _HARNESS_ERROR.match(body) or _BRACKET.match(body):
+        return _said(body)
+    if _BROKEN_JSON.match(body) and not family.is_reader(tool) and _inner(body, "") is None:
         return _said(body)
     if family.is_shell(tool):
         return _exited(body)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Make errors of one kind read the same: numbers, quotes, paths and ids masked.
 
-Contract: pure, bounded, idempotent; the result is safe to show. Names that are the point of the
+Contract: pure and bounded; the result is safe to show. Names that are the point of the
 message stay (`No module named pandas`, `python: not found`). A message that repeats itself, as a
 validator does for each bad item, is folded: each masked part is kept once.
 """
@@ -59,4 +59,4 @@ def _fold(text: str) -> str:
             part = " ".join(raw.split())
             if part and not any(earlier.endswith(part) for earlier in kept):
                 kept.append(part)
-    return "; ".join(kept)
+    return "; ".join(kept).replace(":; ", ": ")

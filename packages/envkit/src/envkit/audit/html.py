@@ -129,14 +129,14 @@ def _range(row: ToolRow) -> str:
 def _fingerprints(report: Report) -> Iterator[str]:
     yield "<h2>Errors</h2>"
     yield _p("Numbers, quotes and paths are masked; each line cites its first occurrence.", "dim")
-    heads = ("#runs", "#calls", "error", "tool", "example")
+    heads = ("#runs", "#calls", "error", "tool and first occurrence")
     yield _table(heads, (_fingerprint(row) for row in report.fingerprints))
 
 
 def _fingerprint(row: FingerprintRow) -> str:
     return (
-        f"<tr>{_number(row.runs)}{_number(row.count)}{_text(row.text)}{_text(row.tool)}"
-        f"{_text(citation(row), 'cite')}</tr>"
+        f"<tr>{_number(row.runs)}{_number(row.count)}{_text(row.text)}"
+        f'<td>{escape(row.tool)}<div class="cite">{escape(citation(row))}</div></td></tr>'
     )
 
 

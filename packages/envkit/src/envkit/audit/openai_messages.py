@@ -110,8 +110,7 @@ def make_call(
 ) -> Call:
     """One call of any form; ``flags`` are typed facts that stand beside its result."""
     text, parsed = _arguments(arguments)
-    wrapped = {**flags, "content": content} if flags else content
-    outcome = read_result(wrapped, tool=tool, arguments=parsed)
+    outcome = read_result(content, tool=tool, arguments=parsed, flags=flags or {})
     return Call(
         tool=tool,
         operation=_operation(parsed),

@@ -36,12 +36,17 @@ def read(root: Path) -> Iterator[Item]:
 
 def _read_file(path: Path, root: Path) -> Item:
     try:
-        return _read_document(path, root, load(path, root))
+        return read_document(path, root, load(path, root))
     except ReadError as error:
         return Unreadable(file=relative(path, root), reason=str(error))
 
 
-def _read_document(path: Path, root: Path, document: object) -> Item:
+def read_document(path: Path, root: Path, document: object) -> Item:
+    """The run that a document is.
+
+    Raises:
+        ReadError: it claims a form and breaks it.
+    """
     if atif.is_atif(document):
         return atif.read_atif(path, root, document)
     if openai_messages.is_messages(document):

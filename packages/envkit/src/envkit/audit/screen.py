@@ -17,7 +17,6 @@ from rich.text import Text
 from envkit.audit.examine import mean
 from envkit.audit.report import FingerprintRow, Report, ToolRow
 from envkit.audit.types import Owner
-from envkit.preflight.text import percent
 
 TOP: Final = 15
 """Fingerprints on the first screen."""
@@ -73,6 +72,11 @@ def _mean(values: tuple[float, ...]) -> str:
     return "n/a" if value is None else f"{value:.3f}"
 
 
+def percent(share: float | None) -> str:
+    """``64.5 %``; ``n/a`` where nothing was measured."""
+    return "n/a" if share is None else f"{100 * share:.1f} %"
+
+
 def plural(count: int, noun: str) -> str:
     """``1 run``, ``2 runs``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
@@ -96,7 +100,7 @@ def _tools(report: Report) -> Table:
 
 def failure_rate(row: ToolRow) -> str:
     """Failures as a share of calls."""
-    return percent(row.failed / row.calls) if row.calls else "n/a"
+    return percent(row.failed / row.calls if row.calls else None)
 
 
 def interval(row: ToolRow) -> str:

@@ -47,7 +47,10 @@ _KEY_BLOCK: Final = re.compile(
     re.DOTALL,
 )
 _CREDENTIAL: Final = re.compile(
-    r"\b(bearer|basic)(\s+)(?!<secret>)[A-Za-z0-9+/=_.~\-]{8,}", re.IGNORECASE
+    r"((?:bearer|authorization\\?[\"']?\s{0,3}[:=]\s{0,3}\\?[\"']?basic)\s+)(?!<secret>)"
+    # A credential has a digit or is long; "bearer securities" has and is neither.
+    r"(?=[^\s\"'\\]*\d|[^\s\"'\\]{20})[A-Za-z0-9+/=_.~\-]{8,}",
+    re.IGNORECASE,
 )
 _URL: Final = re.compile(
     r"([A-Za-z][A-Za-z0-9+.\-]{1,20}://[^\s/:@'\"<>]{0,200}:)[^\s/@'\"<>]{1,400}@"
@@ -64,6 +67,6 @@ def mask(text: str) -> str:
     """``text`` with every secret replaced."""
     text = _KEY_BLOCK.sub(MASK, text)
     text = _URL.sub(rf"\1{MASK}@", text)
-    text = _CREDENTIAL.sub(rf"\1\2{MASK}", text)
+    text = _CREDENTIAL.sub(rf"\1{MASK}", text)
     text = _TOKEN.sub(MASK, text)
     return _ASSIGNED.sub(rf"\1{MASK}", text)

@@ -29,8 +29,6 @@ class Facts:
     reward: float | None
     valid: bool
     """The record does not say that the reward is invalid."""
-    ungraded: bool
-    """It was to be graded and was not."""
 
 
 def facts(run: Run) -> Facts:
@@ -41,7 +39,6 @@ def facts(run: Run) -> Facts:
         answered=run.answered,
         reward=verdict.reward if verdict else None,
         valid=verdict is None or verdict.valid is not False,
-        ungraded=verdict is not None and not verdict.graded,
     )
 
 
