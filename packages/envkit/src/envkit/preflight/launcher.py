@@ -163,6 +163,7 @@ class ForkServerLauncher:
             trials_dir=trial.spec.out_dir,
             agent=trial.spec.agent,
             environment=self._environment,
+            budgets=self._options.budgets,
             unsafe=self._unsafe,
         )
         started_at = time.time()
@@ -195,10 +196,10 @@ class ForkServerLauncher:
         try:
             async with deadline("trial", trial.limit_s):
                 return await asyncio.shield(running)
-        except DeadlineExceeded:
+        except DeadlineExceeded as error:
             await server.channel.ask("stop", trial=name)
             await running
-            raise
+            raise TrialDied(f"did not end within {trial.limit_s:g} s and was killed") from error
         finally:
             running.cancel()
 

@@ -103,6 +103,11 @@ class Channel:
         if self._on_close:
             self._on_close()
 
+    def hang_up(self) -> None:
+        """Close the socket when no loop runs any more; nobody is told."""
+        self.closed = True
+        self._sock.close()
+
     def _send(self, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
         if self.closed:
             raise ChannelClosed("the sandbox server is gone")

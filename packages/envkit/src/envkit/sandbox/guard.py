@@ -20,7 +20,7 @@ from typing import Any, Final, override
 from harbor.environments.base import BaseEnvironment, ExecResult
 from harbor.utils.import_path import import_class
 
-from envkit.deadline import DEFAULT_BUDGETS, DeadlineExceeded, within
+from envkit.deadline import DeadlineExceeded, within
 from envkit.fault import EnvkitError, SandboxStartFailed, TransferFailed
 from envkit.sandbox.ledger import ledger
 
@@ -31,11 +31,9 @@ _PROBE_S: Final = 20
 class Guarded(BaseEnvironment):
     """Mixed in before a provider's class; see `guard`."""
 
-    budgets = DEFAULT_BUDGETS
-
     @override
     async def start(self, force_build: bool) -> None:
-        seconds = min(self.budgets.start_s, self.task_env_config.build_timeout_sec)
+        seconds = min(ledger().budgets.start_s, self.task_env_config.build_timeout_sec)
         await self._noted("start", seconds, super().start(force_build), SandboxStartFailed)
         if not ledger().grading():
             ledger().enter("setup")
@@ -44,7 +42,7 @@ class Guarded(BaseEnvironment):
     async def stop(self, delete: bool) -> None:
         with ledger().during("stop"):
             try:
-                await within("stop", self.budgets.stop_s, super().stop(delete))
+                await within("stop", ledger().budgets.stop_s, super().stop(delete))
             except Exception as error:
                 ledger().note(error)
                 self.logger.warning("teardown failed: %s", error)
@@ -81,15 +79,15 @@ class Guarded(BaseEnvironment):
 
     def _exec_seconds(self) -> float:
         """What a command without a limit of its own gets: the verifier's run is a command too."""
-        return self.budgets.verify_s if ledger().grading() else self.budgets.exec_s
+        return ledger().budgets.verify_s if ledger().grading() else ledger().budgets.exec_s
 
     async def _carried(self, work: Awaitable[None]) -> None:
-        await self._noted("transfer", self.budgets.transfer_s, work, TransferFailed)
+        await self._noted("transfer", ledger().budgets.transfer_s, work, TransferFailed)
 
     async def _fetched(self, source: str, work: Awaitable[None]) -> None:
         """A file that is not there is for the caller to judge; a lost one is a fault."""
         try:
-            await within("transfer", self.budgets.transfer_s, work)
+            await within("transfer", ledger().budgets.transfer_s, work)
         except FileNotFoundError:
             raise
         except Exception as error:

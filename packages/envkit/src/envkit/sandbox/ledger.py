@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from envkit.deadline import DEFAULT_BUDGETS, Budgets
 from envkit.fault import Fault, Phase, classify
 from envkit.sandbox.limits import Usage
 
@@ -42,6 +43,8 @@ class Ledger:
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     """By phase, in the order they began."""
     on_phase: PhaseSink | None = None
+    budgets: Budgets = DEFAULT_BUDGETS
+    """What each operation of this trial may take."""
     _name: str = ""
     _since: float = 0.0
 
@@ -90,8 +93,8 @@ def ledger() -> Ledger:
     return _current
 
 
-def begin(on_phase: PhaseSink | None = None) -> Ledger:
+def begin(on_phase: PhaseSink | None = None, budgets: Budgets = DEFAULT_BUDGETS) -> Ledger:
     """A new trial begins in this process."""
     global _current
-    _current = Ledger(on_phase=on_phase)
+    _current = Ledger(on_phase=on_phase, budgets=budgets)
     return _current

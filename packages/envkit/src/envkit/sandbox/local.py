@@ -26,7 +26,7 @@ from harbor.environments.capabilities import (
     EnvironmentResourceCapabilities,
 )
 
-from envkit.deadline import DEFAULT_BUDGETS, DeadlineExceeded, deadline
+from envkit.deadline import DeadlineExceeded, deadline
 from envkit.fault import (
     DiskFull,
     EndlessCommand,
@@ -204,7 +204,7 @@ class LocalEnvironment(BaseEnvironment):
             world=prepared.world if self._role() == "agent" else None,
             limits=limits,
             network=self._network_is_public,
-            start_s=min(DEFAULT_BUDGETS.start_s, config.build_timeout_sec),
+            start_s=min(ledger().budgets.start_s, config.build_timeout_sec),
         )
 
     async def _start_gateway(self, prepared: Prepared) -> None:
@@ -213,7 +213,7 @@ class LocalEnvironment(BaseEnvironment):
         config = {"servers": list(prepared.servers), "token": token}
         stage = (await session()).stage
         self._data_socket = stage / f"{self.session_id[:40]}-{secrets.token_hex(4)}.sock"
-        seconds = DEFAULT_BUDGETS.gateway_start_s
+        seconds = ledger().budgets.gateway_start_s
         log = self.trial_paths.trial_dir / "gateway.log"
         with (
             socket.create_server(("127.0.0.1", 0)) as mcp,
@@ -311,7 +311,7 @@ def _raise(error: RequestFailed) -> Never:
     if error.code == "SandboxDied":
         raise SandboxDied(error.message) from error
     if error.code == "DeadlineExceeded":
-        raise DeadlineExceeded("start", DEFAULT_BUDGETS.start_s) from error
+        raise DeadlineExceeded("start", ledger().budgets.start_s) from error
     raise SandboxStartFailed(f"{error.code}: {error.message}") from error
 
 

@@ -119,7 +119,7 @@ class Lodging:
 
     async def sweep(self) -> dict[str, Any]:
         """Kill every process of the agent's box but its process 1."""
-        async with deadline("sweep", _SWEEP_S):
+        async with deadline("stop", _SWEEP_S):
             ended = await loopio.wait_child(enter.sweep(self.box.target()))
         if ended.code == enter.CANNOT_ENTER:
             raise RequestFailed("SandboxDied", f"box {self.spec.name} is gone")
@@ -327,7 +327,7 @@ def _used(box: boxes.Box | None) -> Usage:
 async def _end(box: boxes.Box) -> list[str]:
     """Kill a box and remove its group; what is left by name."""
     try:
-        async with deadline("teardown", _KILL_S):
+        async with deadline("stop", _KILL_S):
             await box.kill()
     except DeadlineExceeded:
         return [f"process {box.pid}"]

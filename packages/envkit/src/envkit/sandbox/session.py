@@ -9,6 +9,7 @@ and ends with it.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import itertools
 import json
@@ -25,7 +26,7 @@ from typing import Any, Final
 
 from envkit.deadline import deadline
 from envkit.fault import SandboxUnavailable
-from envkit.sandbox.channel import Channel
+from envkit.sandbox.channel import Channel, EventSink
 from envkit.sandbox.prepare import Prepared, prepare
 from envkit.sandbox.spec import ServerSettings
 
@@ -33,7 +34,16 @@ READY_S: Final = 60.0
 """Importing Harbor and the servers takes 3 s; on a loaded machine with cold files, thirty."""
 
 _STOP_S: Final = 30.0
-_KEPT: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "XDG_CACHE_HOME", "ENVKIT_CACHE")
+_KEPT: Final = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "PYTHONPATH",
+    "TMPDIR",
+    "XDG_CACHE_HOME",
+    "ENVKIT_CACHE",
+)
 """Environment of the fork server: its memory is copied into gateways, so no key may be in it."""
 
 Handler = Callable[[str], None]
@@ -101,30 +111,31 @@ async def session() -> Session:
         SandboxUnavailable: this machine allows no boxes.
     """
     if _current is None:
-        stack = (
-            contextlib.AsyncExitStack()
-        )  # closes with the process: the server sees the socket end
-        adopt(await stack.enter_async_context(own_session()))
-        _kept.append(stack)
+        server = await _start(secrets.token_hex(8), warm=True, on_event=None)
+        atexit.register(_end_at_exit, server)
+        adopt(await _attach(server))
     assert _current is not None
     return _current
-
-
-_kept: list[contextlib.AsyncExitStack] = []
 
 
 @contextlib.asynccontextmanager
 async def own_session(*, warm: bool = True) -> AsyncGenerator[Session]:
     """A fork server for one trial that runs in this very process."""
     async with forkserver(warm=warm) as server:
-        ours, theirs = socket.socketpair()
-        await server.channel.ask("attach", [theirs.fileno()], trial="own")
-        theirs.close()
-        mine = Session(server.stage)
-        mine.connect(ours)
-        mine.go.set()
+        mine = await _attach(server)
         yield mine
         mine.channel.close()
+
+
+async def _attach(server: Server) -> Session:
+    """A channel of a trial whose boxes the server keeps, though it did not fork it."""
+    ours, theirs = socket.socketpair()
+    await server.channel.ask("attach", [theirs.fileno()], trial="own")
+    theirs.close()
+    mine = Session(server.stage)
+    mine.connect(ours)
+    mine.go.set()
+    return mine
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +144,7 @@ class Server:
 
     channel: Channel
     stage: Path
-    pid: int
+    process: subprocess.Popen[bytes]
     run: str
     cgroup: int
     """Version of the control groups in use; 0 when only rlimits hold."""
@@ -144,7 +155,7 @@ async def forkserver(
     *,
     run: str | None = None,
     warm: bool = True,
-    on_event: Callable[[dict[str, Any]], None] | None = None,
+    on_event: EventSink | None = None,
 ) -> AsyncGenerator[Server]:
     """Start a fork server; on leaving, everything it started is dead.
 
@@ -152,7 +163,16 @@ async def forkserver(
         SandboxUnavailable: it ended instead of saying it is ready; its last line says why.
         DeadlineExceeded: it was not ready in READY_S.
     """
-    run = run or secrets.token_hex(4)
+    server = await _start(run or secrets.token_hex(8), warm=warm, on_event=on_event)
+    try:
+        yield server
+    finally:
+        server.channel.close()
+        await _end(server.process)
+        _remove_stage(server.stage)
+
+
+async def _start(run: str, *, warm: bool, on_event: EventSink | None) -> Server:
     stage = _make_stage(run)
     ours, theirs = socket.socketpair()
     settings = ServerSettings(run=run, stage=stage, warm=warm)
@@ -169,18 +189,29 @@ async def forkserver(
         theirs.close()
         channel = Channel(ours, on_event=hear, on_close=lambda: _give_up(ready))
         try:
-            async with deadline("sandbox_server", READY_S):
+            async with deadline("start", READY_S):
                 said = await ready
-            yield Server(channel, stage, process.pid, run, int(said["cgroup"]))
-        except _ServerEnded:
-            complaints.seek(0)
-            raise SandboxUnavailable(
-                _last_line(complaints.read().decode(errors="replace"))
-            ) from None
-        finally:
+        except BaseException as error:
             channel.close()
             await _end(process)
             _remove_stage(stage)
+            complaints.seek(0)
+            if isinstance(error, _ServerEnded):
+                said = complaints.read().decode(errors="replace")
+                raise SandboxUnavailable(_last_line(said)) from None
+            raise
+    return Server(channel, stage, process, run, int(said["cgroup"]))
+
+
+def _end_at_exit(server: Server) -> None:
+    """No loop runs any more: the server sees its channel close when we wait for it to end."""
+    server.channel.hang_up()
+    try:
+        server.process.wait(_STOP_S)
+    except subprocess.TimeoutExpired:
+        server.process.kill()
+        server.process.wait()
+    _remove_stage(server.stage)
 
 
 class _ServerEnded(Exception):
@@ -237,7 +268,8 @@ def _make_stage(run: str) -> Path:
 
 
 def _remove_stage(stage: Path) -> None:
-    (stage / "owner").unlink(missing_ok=True)
+    for entry in (stage / "owner", *stage.glob("*.sock")):
+        entry.unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         stage.rmdir()
 

@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import signal
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any, Final, override
@@ -116,7 +117,7 @@ class UnsafeProcessEnvironment(BaseEnvironment):
             "-c",
             _PATH.sub(f"{self.root}/", command),
             cwd=self._here(cwd or "/"),
-            env={**os.environ, **self._roots(), **(self._merge_env(env) or {})},
+            env={**os.environ, "PATH": _path(), **self._roots(), **(self._merge_env(env) or {})},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -146,6 +147,11 @@ class UnsafeProcessEnvironment(BaseEnvironment):
         """For scripts that take their roots from the environment."""
         names = {"FILESYSTEM_ROOT": "filesystem", "LOGS_ROOT": "logs", "TESTS_ROOT": "tests"}
         return {name: str(self.root / path) for name, path in names.items()}
+
+
+def _path() -> str:
+    """The interpreter of envkit's own environment is the one that has the promised packages."""
+    return f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

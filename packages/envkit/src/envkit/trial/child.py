@@ -53,6 +53,6 @@ async def _main(spec: dict[str, Any], sock: socket.socket) -> None:
         if spec["hold"]:
             await mine.go.wait()
 
-    book = ledger.begin(on_phase=lambda name: channel.tell("phase", phase=name))
+    book = ledger.begin(lambda name: channel.tell("phase", phase=name), request.budgets)
     attempt = await run_trial(request, book, hold)
     write_attempt(request.trials_dir / request.trial_name, attempt)

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from envkit.deadline import DEFAULT_BUDGETS, Budgets
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialRequest:
@@ -22,6 +24,7 @@ class TrialRequest:
     """``replay``, ``oracle``, ``nop`` or an import path ``module:Class``."""
     environment: str
     """Import path of the Harbor environment that the guard goes around."""
+    budgets: Budgets = DEFAULT_BUDGETS
     unsafe: bool = False
     """No isolation: the reward is never valid."""
 
@@ -38,5 +41,6 @@ class TrialRequest:
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read back :meth:`to_dict`."""
         fields = dict(data)
+        fields["budgets"] = Budgets(**data["budgets"])
         fields |= {name: Path(data[name]) for name in ("task_dir", "trials_dir")}
         return cls(**fields)

@@ -11,6 +11,7 @@ import asyncio
 import resource
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +62,9 @@ def _config(request: TrialRequest) -> TrialConfig:
 def _agent(request: TrialRequest) -> AgentConfig:
     if request.agent == "replay":
         calls = str(request.task_dir / "solution" / "calls.jsonl")
+        budgets = asdict(request.budgets)
         path = "envkit.agent.replay:ReplayAgent"
-        return AgentConfig(import_path=path, kwargs={"calls_path": calls})
+        return AgentConfig(import_path=path, kwargs={"calls_path": calls, "budgets": budgets})
     if ":" in request.agent:
         return AgentConfig(import_path=request.agent)
     return AgentConfig(name=request.agent)
