@@ -21,6 +21,8 @@ from envkit.preflight.text import count, one_line
 EXTRAS: Final = {"servers": "mcp", "run": "harbor"}
 """An extra, and the package whose presence shows that it is installed."""
 
+REMAINS: Final = "what is left belongs to another user, or is no run's: remove it by hand"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
@@ -85,7 +87,7 @@ def _leftovers(reap: bool) -> Iterator[Finding]:
     for leak in left:
         yield Finding(name="left over", ok=False, text=f"{leak.kind} {leak.what}")
     if left:
-        fix = "it is another user's: run this as that user" if reap else "envkit doctor --reap"
-        yield Finding(name="left over", ok=False, text=f"to remove it: {fix}")
+        fix = REMAINS if reap else "to remove it: envkit doctor --reap"
+        yield Finding(name="left over", ok=False, text=fix)
     else:
         yield Finding(name="left over", ok=True, text="nothing")

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 
 def install_line(error: ModuleNotFoundError, extra: str) -> str:
     """``mcp is not installed; run: pip install 'envkit[servers]'``.
@@ -13,3 +15,10 @@ def install_line(error: ModuleNotFoundError, extra: str) -> str:
     if package in ("", "envkit"):
         raise error
     return f"{package} is not installed; run: pip install 'envkit[{extra}]'"
+
+
+def require(*packages: str) -> None:
+    """Raises ModuleNotFoundError for the first package that is not installed; imports none."""
+    for package in packages:
+        if find_spec(package) is None:
+            raise ModuleNotFoundError(f"No module named {package!r}", name=package)

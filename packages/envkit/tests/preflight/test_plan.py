@@ -143,6 +143,14 @@ def test_an_unknown_agent_or_environment_is_refused(
         make_plan(request(tmp_path, **{option: value}))
 
 
+@pytest.mark.parametrize("value", ["nowhere:Agent", "nowhere.agents:Agent", "json.nowhere:Agent"])
+def test_an_import_path_without_its_module_is_refused_before_any_trial(
+    tmp_path: Path, value: str
+) -> None:
+    with pytest.raises(HarnessError, match="there is no module"):
+        make_plan(request(tmp_path, agent=value))
+
+
 def test_unsafe_process_runs_one_trial_at_a_time(tmp_path: Path) -> None:
     source = tmp_path / "tasks"
     make_task(source, "a")

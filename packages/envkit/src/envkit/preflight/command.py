@@ -18,7 +18,7 @@ import orjson
 from rich.console import Console
 from rich.text import Text
 
-from envkit.cli_extras import install_line
+from envkit.cli_extras import install_line, require
 from envkit.fault import EnvkitError, HarnessError, SandboxUnavailable
 from envkit.preflight.place import Place, keep, open_place
 from envkit.preflight.plan import Request, make_plan
@@ -65,6 +65,7 @@ def _run(options: Options, place: Place, token: str) -> Report:
         plan = make_plan(_request(options, place, token))
         if not plan.specs:
             return could_not_run(_problems(plan), plan)
+        require("harbor", "mcp")  # only the trials' processes import them, and fail one by one
         _check_boxes(plan)
         launcher = _launcher(plan)
     except EnvkitError as error:

@@ -17,7 +17,7 @@ from typing import Final
 from envkit.fault import Owner
 from envkit.preflight.plan import UNSAFE
 from envkit.preflight.text import count, one_line, percent
-from envkit.preflight.types import Interval, Leftover, Plan
+from envkit.preflight.types import LEAK_NAMES, Interval, Leftover, Plan
 from envkit.trial.record import Attempt, TrialRecord
 
 EXPECTED: Final = {"replay": 1.0, "oracle": 1.0, "nop": 0.0}
@@ -160,5 +160,7 @@ def _leaks(leaks: Sequence[Leftover]) -> str:
     kinds = Counter(leak.kind for leak in leaks)
     if not kinds:
         return ""
-    parts = ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items()))
+    parts = ", ".join(
+        f"{n} {kind if n == 1 else LEAK_NAMES.get(kind, kind)}" for kind, n in sorted(kinds.items())
+    )
     return f"left behind: {parts}; remove with: envkit doctor --reap"

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -98,9 +99,25 @@ def spread[T](tasks: Sequence[T], concurrency: int, repeat: int | None) -> list[
 
 
 def known(option: str, value: str, names: tuple[str, ...]) -> None:
-    """Refuses a value that is neither one of ours nor an import path."""
-    if value not in names and not IMPORT_PATH.fullmatch(value):
+    """Refuses a value that is neither one of ours nor an import path of a module that exists."""
+    if value in names:
+        return
+    if not IMPORT_PATH.fullmatch(value):
         raise HarnessError(f"{option} {value}: use {', '.join(names)} or module:Class")
+    module = value.partition(":")[0]
+    if not _is_there(module):
+        raise HarnessError(
+            f"{option} {value}: there is no module {module}; install it, or name its directory "
+            "in PYTHONPATH"
+        )
+
+
+def _is_there(module: str) -> bool:
+    """Whether a module can be found; of a dotted one, its parents are imported."""
+    try:
+        return find_spec(module) is not None
+    except ImportError:
+        return False
 
 
 def trial_id(task: str, sample: int) -> str:

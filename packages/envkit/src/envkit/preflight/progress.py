@@ -16,7 +16,6 @@ from typing import Final, Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
@@ -28,6 +27,7 @@ STATUS_EVERY_S: Final = 10.0
 """A plain log stays readable, and shows within ten seconds that a run is alive."""
 DRAW_EVERY_S: Final = 0.1
 BAD_SHOWN: Final = 6
+BAR_WIDTH: Final = 40
 
 
 def view_for(console: Console, total: int) -> View:
@@ -128,6 +128,10 @@ class LiveView:
         table.add_column()
         rows = {**self._board.in_phase(), "ended": len(self._board.ended)}
         for name, n in rows.items():
-            bar = ProgressBar(total=self._board.total, completed=n, width=40, complete_style="cyan")
-            table.add_row(Text(name), str(n), bar)
+            table.add_row(Text(name), str(n), self._bar(n))
         return table
+
+    def _bar(self, n: int) -> Text:
+        """Full and empty differ in shape, not in colour alone."""
+        full = round(BAR_WIDTH * n / max(1, self._board.total))
+        return Text.assemble(("━" * full, "cyan"), ("·" * (BAR_WIDTH - full), "dim"))

@@ -7,17 +7,9 @@ Contract: the keys of ``envkit.preflight/1`` keep their meaning; further ones ma
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any
 
-from envkit.preflight.types import SCHEMA, FailedTrial, FaultRow, Plan, Report
-
-LEAK_KEYS: Final = {
-    "process": "processes",
-    "mount": "mounts",
-    "cgroup": "cgroups",
-    "file": "files",
-    "uncounted": "uncounted",
-}
+from envkit.preflight.types import LEAK_NAMES, SCHEMA, FailedTrial, FaultRow, Plan, Report
 
 
 def to_json(report: Report) -> dict[str, Any]:
@@ -41,7 +33,7 @@ def to_json(report: Report) -> dict[str, Any]:
         "loop_stall_ms": {"p99": stall.p99 if stall else None, "max": stall.max if stall else None},
         "leaks": {
             name: sum(leak.kind == kind for leak in report.leaks)
-            for kind, name in LEAK_KEYS.items()
+            for kind, name in LEAK_NAMES.items()
         },
         "leaked": [asdict(leak) for leak in report.leaks],
         "failed": [_failed_json(trial) for trial in report.failed],

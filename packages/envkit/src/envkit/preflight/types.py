@@ -20,8 +20,10 @@ from envkit.trial.record import TrialRecord
 
 SCHEMA: Final = "envkit.preflight/1"
 
-PHASES: Final = ("start", "gateway", "setup", "act", "collect", "grade", "stop")
-"""The order in which a trial goes through its phases; a phase not named here follows them."""
+PHASES: Final = ("start", "gateway", "setup", "hold", "act", "collect", "grade", "stop")
+"""The phases of a trial, as reports list them; a phase not named here follows.
+
+``hold`` is the wait for the others at the barrier."""
 
 
 # --- what is run ---------------------------------------------------------------------------------
@@ -109,6 +111,16 @@ class Leftover:
     """``process``, ``mount``, ``cgroup``, ``file``; ``uncounted`` where counting itself failed."""
     what: str
     """A process id and its command, a mount point, a path."""
+
+
+LEAK_NAMES: Final = {
+    "process": "processes",
+    "mount": "mounts",
+    "cgroup": "cgroups",
+    "file": "files",
+    "uncounted": "uncounted",
+}
+"""Each kind of leftover, and its plural: the key of its count in a report."""
 
 
 class Launcher(Protocol):

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line as a user meets it: help, one clear line for each mistake, exit codes."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from envkit import __version__, cli
+
+TASKS = Path(__file__).parents[3] / "tasks"
+COMMANDS = ("preflight", "audit", "lint", "serve", "doctor")
+WIDE = {"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"}
+
+PREFLIGHT_OPTIONS = """\
+--agent replay (the oracle's tool calls over MCP), oracle, nop, or module:Class. [default: replay]
+--concurrency Trials that live at once. [default: 6]
+--repeat Samples of each task. Default: fill the concurrency once.
+--limit Only the first tasks, by name.
+--max-fault-rate Share of attempts that may fault, in percent. [default: 0.5]
+--env local, unsafe-process (no isolation, for debugging), or module:Class. [default: local]
+--seed Seeds the jitter of starts and retries. [default: 0]
+--json Print the report as one JSON document.
+--report Keep the trials, report.json and report.html here.
+"""
+
+
+def envkit(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from envkit.cli import main; main()", *words],
+        capture_output=True,
+        cwd=cwd,
+        env={**os.environ, **WIDE},
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def options_of(command: str) -> dict[str, str]:
+    """Option → its help, from the help screen, however the frame around it is drawn."""
+    shown: dict[str, str] = {}
+    name = ""
+    text = CliRunner().invoke(cli.app, [command, "--help"], env=WIDE).output
+    for line in text.splitlines():
+        cells = re.split(r"\s{2,}", re.sub("[│╭╮╰╯─|+]", " ", line).strip())
+        if cells[0].startswith("--"):
+            name, cells = cells[0], cells[1:]
+            shown[name] = ""
+            cells = [c for c in cells if not re.fullmatch(r"(PCT|DIR|<.*>|-h)( .*)?", c)]
+        if name and line.startswith(("│", "|")):
+            shown[name] = f"{shown[name]} {' '.join(cells)}".strip()
+        else:
+            name = ""
+    return shown
+
+
+def test_the_options_of_preflight_are_as_documented() -> None:
+    shown = options_of("preflight")
+    shown.pop("--help")
+    assert "".join(f"{name} {text}\n" for name, text in shown.items()) == PREFLIGHT_OPTIONS
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_its_purpose(command: str) -> None:
+    result = CliRunner().invoke(cli.app, [command, "--help"], env=WIDE)
+    assert result.exit_code == 0
+    assert f"envkit {command}" in result.output or f"{command} [OPTIONS]" in result.output
+
+
+def test_the_help_lists_every_command() -> None:
+    output = CliRunner().invoke(cli.app, ["--help"], env=WIDE).output
+    assert [command for command in COMMANDS if command not in output] == []
+
+
+def test_version_is_the_packages() -> None:
+    done = envkit("--version")
+    assert (done.returncode, done.stdout) == (0, f"envkit {__version__}\n")
+
+
+MISTAKES = {
+    "preflight-missing": (["preflight", "nowhere"], "nowhere: no such directory"),
+    "preflight-empty": (["preflight", "empty"], "empty: no task"),
+    "preflight-file": (["preflight", "file"], "file: no such directory"),
+    "preflight-broken": (["preflight", "broken"], "task.toml: "),
+    "preflight-agent": (["preflight", "broken", "--agent", "gpt"], "--agent gpt: use replay"),
+    "preflight-module": (["preflight", "broken", "--agent", "no.such:A"], "no module no.such"),
+    "preflight-env": (["preflight", "broken", "--env", "vm"], "--env vm: use local"),
+    "preflight-rate": (["preflight", "broken", "--max-fault-rate", "many"], "not a percentage"),
+    "preflight-rate-over": (["preflight", "broken", "--max-fault-rate", "101%"], "0 to 100"),
+    "preflight-report": (["preflight", "broken", "--report", "full"], "full: holds files"),
+    "preflight-report-file": (["preflight", "broken", "--report", "file"], "file: "),
+    "lint-missing": (["lint", "nowhere"], "nowhere: no such directory"),
+    "lint-empty": (["lint", "empty"], "empty: no task"),
+    "audit-missing": (["audit", "nowhere"], "nowhere: no such directory"),
+    "serve-missing": (["serve", "nowhere"], "nowhere: no such directory"),
+    "serve-servers": (["serve", "empty", "--servers", "telnet"], "unknown server 'telnet'"),
+}
+
+
+@pytest.fixture
+def mistakes(tmp_path: Path) -> Path:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine")
+    broken = tmp_path / "broken"
+    (broken / "bad").mkdir(parents=True)
+    (broken / "bad" / "task.toml").write_text("[agent\n")
+    (broken / "bad" / "instruction.md").write_text("x")
+    return tmp_path
+
+
+@pytest.mark.parametrize(("words", "line"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_said_clearly_without_a_traceback_and_exits_2(
+    mistakes: Path, words: list[str], line: str
+) -> None:
+    done = envkit(*words, cwd=mistakes)
+    assert done.returncode == 2
+    assert line in done.stderr
+    assert "Traceback" not in done.stderr + done.stdout
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("words", [["preflight", "--concurrency", "0"], ["lint", "--nonsense"]])
+def test_an_option_that_cannot_be_is_a_usage_error(words: list[str]) -> None:
+    assert envkit(*words).returncode == 2
+
+
+def test_json_is_one_document_also_when_nothing_could_run(mistakes: Path) -> None:
+    done = envkit("preflight", "broken", "--json", cwd=mistakes)
+    report = json.loads(done.stdout)
+    assert done.returncode == 2
+    assert report["verdict"] == "COULD_NOT_RUN"
+    assert "task.toml" in report["why"][0]
+    assert done.stderr == ""
+
+
+def test_the_report_directory_of_a_run_that_could_not_start_says_why(mistakes: Path) -> None:
+    assert envkit("preflight", "broken", "--report", "new", cwd=mistakes).returncode == 2
+    assert "COULD_NOT_RUN" in (mistakes / "new" / "report.json").read_text()
+    assert "COULD NOT RUN" in (mistakes / "new" / "report.html").read_text()
+
+
+def test_a_missing_extra_is_one_line_that_names_the_command(mistakes: Path) -> None:
+    code = (
+        "import sys; sys.modules['mcp'] = None; sys.modules['harbor'] = None\n"
+        "from envkit.cli import main; main()"
+    )
+    for words, extra in ((["serve", "empty"], "servers"), (["preflight", str(TASKS)], "run")):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *words],
+            capture_output=True, cwd=mistakes, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert done.returncode == 2, done.stderr
+        assert f"is not installed; run: pip install 'envkit[{extra}]'" in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_lint_prints_each_problem_and_counts_them(mistakes: Path) -> None:
+    done = envkit("lint", "broken", cwd=mistakes)
+    assert done.returncode == 1
+    lines = done.stdout.splitlines()
+    assert any(line.startswith("error broken/bad/task.toml: ") for line in lines)
+    assert re.fullmatch(r"1 task: \d+ errors?, \d+ warnings?", lines[-1])
+
+
+def test_lint_json_lists_the_same_problems(mistakes: Path) -> None:
+    done = envkit("lint", "broken", "--json", cwd=mistakes)
+    report = json.loads(done.stdout)
+    assert report["schema"] == "envkit.lint/1"
+    assert report["errors"] == sum(p["severity"] == "error" for p in report["problems"]) > 0
+
+
+def test_the_tasks_of_this_repository_have_no_lint_errors() -> None:
+    if not TASKS.is_dir():
+        pytest.skip("not run: the repository's tasks are absent")
+    assert envkit("lint", str(TASKS)).returncode == 0
+
+
+def test_a_defect_of_ours_is_loud_and_does_not_look_like_a_breached_gate() -> None:
+    code = (
+        "from envkit import cli\n"
+        "def broken(): raise RuntimeError('a defect')\n"
+        "cli.app = broken\n"
+        "cli.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert "RuntimeError: a defect" in done.stderr
+
+
+def json_of(*words: str) -> dict[str, Any]:
+    return json.loads(envkit("preflight", str(TASKS), *words, "--json").stdout)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(("agent", "reward"), [("replay", 1.0), ("oracle", 1.0), ("nop", 0.0)])
+def test_preflight_of_this_repositorys_tasks_passes(agent: str, reward: float) -> None:
+    report = json_of("--agent", agent, "--concurrency", "2", "--repeat", "1")
+    assert report["verdict"] == "PASS", report["why"]
+    assert report["rewards"]["mean"] == reward
+    assert report["peak_live"] == report["trials"] == report["attempts"] == 2
+    assert not any(report["leaks"].values())
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_preflight_still_reports_and_exits_130(
+    tmp_path: Path, sent: signal.Signals
+) -> None:
+    words = ["preflight", str(TASKS), "--concurrency", "2", "--json", "--report", "r"]
+    with subprocess.Popen(
+        [sys.executable, "-c", "from envkit.cli import main; main()", *words],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as run:  # fmt: skip
+        try:
+            assert run.stderr is not None
+            assert "fits" in run.stderr.readline()
+            run.send_signal(sent)
+            out, err = run.communicate(timeout=60)
+        finally:
+            run.kill()
+    assert run.returncode == 130, err
+    assert json.loads(out)["verdict"] == "INTERRUPTED"
+    assert json.loads((tmp_path / "r" / "report.json").read_text()) == json.loads(out)
+
+
+@pytest.mark.integration
+def test_serve_answers_on_loopback_until_it_is_interrupted(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x")
+    with subprocess.Popen(
+        [sys.executable, "-c", "from envkit.cli import main; main()", "serve", ".", "--port", "0"],
+        cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+    ) as server:  # fmt: skip
+        try:
+            assert server.stderr is not None
+            line = server.stderr.readline()
+            assert re.match(r"http://127\.0\.0\.1:\d+/mcp/  Authorization: Bearer \S{20,}", line)
+            server.send_signal(signal.SIGINT)
+            assert server.wait(timeout=20) == 130
+        finally:
+            server.kill()
