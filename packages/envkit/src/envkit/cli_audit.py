@@ -121,7 +121,8 @@ class _Watch:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._progress.stop()
+        if self._progress.live.is_started:
+            self._progress.stop()
 
     def saw(self, item: Item) -> None:
         """Count an item."""

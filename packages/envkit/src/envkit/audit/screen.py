@@ -83,10 +83,11 @@ def plural(count: int, noun: str) -> str:
 
 
 def _table(title: str, *columns: str) -> Table:
-    """A plain table; the first column is text, the others are numbers."""
+    """A plain table; the first column and owners are text, the others are numbers."""
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     for index, column in enumerate(columns):
-        table.add_column(column, justify="right" if index else "left", overflow="fold")
+        text = index == 0 or column == "owner"
+        table.add_column(column, justify="left" if text else "right", overflow="fold")
     return table
 
 

@@ -47,11 +47,12 @@ _KEY_BLOCK: Final = re.compile(
     re.DOTALL,
 )
 _CREDENTIAL: Final = re.compile(
-    r"((?:bearer|authorization\\?[\"']?\s{0,3}[:=]\s{0,3}\\?[\"']?basic)\s+)(?!<secret>)"
-    # A credential has a digit or is long; "bearer securities" has and is neither.
-    r"(?=[^\s\"'\\]*\d|[^\s\"'\\]{20})[A-Za-z0-9+/=_.~\-]{8,}",
+    r"(bearer\s+|authorization\\?[\"']?\s{0,3}[:=]\s{0,3}\\?[\"']?basic\s+)(?!<secret>)"
+    r"(?:(?<=basic )|(?=[^\s\"'\\]*\d|[^\s\"'\\]{20}))"
+    r"[A-Za-z0-9+/=_.~\-]{8,}",
     re.IGNORECASE,
 )
+"""A bearer's token has a digit or is long; "bearer securities" has none and is short."""
 _URL: Final = re.compile(
     r"([A-Za-z][A-Za-z0-9+.\-]{1,20}://[^\s/:@'\"<>]{0,200}:)[^\s/@'\"<>]{1,400}@"
 )
