@@ -82,10 +82,10 @@ def log(tmp_path: Path) -> list[dict[str, Any]]:
 
 
 def trajectory(tmp_path: Path) -> Trajectory:
-    text = (tmp_path / "logs" / "trajectory.json").read_text(encoding="utf-8")
+    path = tmp_path / "logs" / "trajectory.json"
     validator = TrajectoryValidator()
-    assert validator.validate(text), validator.get_errors()
-    return Trajectory.model_validate_json(text)
+    assert validator.validate(path), validator.get_errors()
+    return Trajectory.model_validate_json(path.read_text(encoding="utf-8"))
 
 
 def test_every_recorded_call_is_made_and_the_answer_left(tmp_path: Path, real_server: Any) -> None:

@@ -119,6 +119,15 @@ def test_more_members_than_are_printed_leave_one_that_nobody_knows() -> None:
     assert link.members[-1][0].path == ""
 
 
+def test_a_group_of_groups_beneath_a_member_is_closed_by_what_follows_it() -> None:
+    """CPython prints one closing line for two levels here, and none at the very end."""
+    beneath = ExceptionGroup("a", [ExceptionGroup("b", [ValueError("c")])])
+    member = _raise(KeyError("d"), beneath, "context")
+    for members in ([member], [member, OSError("e")], [OSError("e"), member]):
+        error = ExceptionGroup("f", members)
+        assert read(error) == held(error)
+
+
 def test_a_syntax_error_and_a_note_do_not_confuse_the_reader() -> None:
     with pytest.raises(SyntaxError) as caught:
         compile("a b", "made up", "exec")

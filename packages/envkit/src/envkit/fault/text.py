@@ -14,7 +14,7 @@ import re
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import dropwhile, takewhile
+from itertools import dropwhile, groupby
 
 _CAUSE = "The above exception was the direct cause of the following exception:"
 _CONTEXT = "During handling of the above exception, another exception occurred:"
@@ -23,8 +23,7 @@ _HEADERS = (
     "Exception Group Traceback (most recent call last):",
 )
 _CLASS = re.compile(r"(?P<path>[^\W\d][\w.<>]*)(?:: (?P<message>.*))?$", re.DOTALL)
-_MEMBER = re.compile(r"\+-(?:\+-)?-+ (?P<label>\d+|\.\.\.) -+$")
-_CLOSE = re.compile(r"\+-+$")
+_MEMBER = re.compile(r"\+-+ (?:\d+|\.\.\.) -+$")
 
 type Chain = tuple["Link", ...]
 """An exception and what it came from, outermost first."""
@@ -118,20 +117,21 @@ def _block_parts(block: list[str]) -> Iterator[_Part]:
 
 
 def _barred(lines: Sequence[str]) -> Iterator[_Part]:
-    """The text behind this level's bar, and the members of each group among it."""
-    rest = iter(lines)
-    for line in rest:
-        if line.startswith("|"):
-            yield line[2:]
-        elif _MEMBER.match(line):
-            inner = takewhile(lambda text: not _CLOSE.match(text[2:]), rest)
-            yield _members([text[2:] for text in inner])
+    """The text behind this level's bar, and the members of each group among it.
+
+    What is indented further is a group's; CPython closes several levels with one line, or none.
+    """
+    for is_group, block in groupby(lines, key=lambda line: line.startswith("  ")):
+        if is_group:
+            yield _members([line[2:] for line in block])
+        else:
+            yield from (line[2:] for line in block if line.startswith("|"))
 
 
 def _members(lines: Sequence[str]) -> tuple[Chain, ...]:
     members: list[list[str]] = [[]]
     for line in lines:
-        if _MEMBER.match(line) and not line.startswith("+-+"):
+        if _MEMBER.match(line):
             members.append([])
         else:
             members[-1].append(line)
