@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line as a user meets it: help, one clear line for each mistake, exit codes."""
 
+import asyncio
 import json
 import os
 import re
@@ -250,3 +251,27 @@ def test_serve_answers_on_loopback_until_it_is_interrupted(tmp_path: Path) -> No
             assert server.wait(timeout=20) == 130
         finally:
             server.kill()
+
+
+@pytest.mark.integration
+def test_a_world_is_served_over_stdio_as_a_copy_that_ends_with_the_server(tmp_path: Path) -> None:
+    mcp = pytest.importorskip("mcp", reason="not run: mcp is not installed")
+    stdio = pytest.importorskip("mcp.client.stdio", reason="not run: mcp is not installed")
+    (world,) = (path.parent for path in sorted((TASKS / "worlds").glob("*/world.toml"))[:1])
+    words = ["-c", "from envkit.cli import main; main()", "serve", str(world), "--stdio"]
+
+    async def ask() -> tuple[list[str], bool]:
+        server = stdio.StdioServerParameters(
+            command=sys.executable, args=words, env={**os.environ, "TMPDIR": str(tmp_path)}
+        )
+        async with asyncio.timeout(60), mcp.Client(stdio.stdio_client(server)) as client:
+            tools = [tool.name for tool in (await client.list_tools()).tools]
+            written = await client.call_tool(
+                "filesystem_server_write_file", {"file_path": "/note.txt", "content": "mine"}
+            )
+            return tools, written.is_error
+
+    tools, failed = asyncio.run(ask())
+    assert {name.split("_server_")[0] for name in tools} == {"filesystem", "pdf"}
+    assert not failed
+    assert list(tmp_path.glob("mcp-world-*")) == []

@@ -12,6 +12,7 @@ import contextlib
 import os
 import secrets
 import shutil
+import signal
 import socket
 import sys
 import tempfile
@@ -34,6 +35,7 @@ def serve(world: Path, servers: str, *, stdio: bool, port: int) -> None:
         TaskError: the world cannot be read or made.
         HarnessError: there is no such directory or server, or the port is taken.
     """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a client's way to end us; clean up
     with _documents(world) as (root, apps_data, is_copy):
         config = GatewayConfig(
             root=root,

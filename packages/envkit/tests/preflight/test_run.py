@@ -63,6 +63,14 @@ def test_a_failed_trial_says_how_to_see_it_again(make: Any) -> None:
     assert trial.why == "sandbox fault SandboxDied in act: box 3 exited with 137"
 
 
+def test_a_wrong_reward_names_the_criteria_that_were_missed(make: Any) -> None:
+    plan = make.plan(("fact",), 1)
+    half = make.attempt(reward=0.5, rewards={"reward": 0.5, "total": 1.0, "source": 0.0})
+    launcher = make.launcher(script={"fact__000": make.record(plan.specs[0], half)})
+    (trial,) = go(make, plan, launcher).failed
+    assert trial.why == "earned 0.5 (source 0)"
+
+
 def test_a_trial_the_launcher_never_reported_is_a_harness_fault(make: Any) -> None:
     plan = make.plan()
     report = go(make, plan, make.launcher(script={"workbook__001": None}))

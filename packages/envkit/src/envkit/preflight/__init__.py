@@ -2,13 +2,18 @@
 """Run a task directory at training concurrency before training on it, in the order of the flow.
 
 types        every carrier: specs, events, the plan, the pieces of the report
-plan         task directories to trials, deterministic
-fit          the highest concurrency this machine holds, and what binds it
-run          checks, fit, run, gate, report: one screen
-progress     live rows on a terminal, plain lines elsewhere
-stats        percentiles, intervals, bounds
+text, stats  lines that are safe to print; quantiles, intervals, bounds
+plan         task directories to trials, deterministic, after their static checks
+host, fit    what this machine has left; the highest concurrency it holds, and what binds
+launcher     trials through the fork server: waves, a barrier, retries by policy, gauges
+run          fit, run, gate, report: one screen
+tally        what was said, as one record a planned trial
 gate         PASS or FAIL, and why
-report       records and gauges to one Report
-report_text  the report for a terminal
-report_html  the report as one offline page
+tables       faults by class, seconds by phase, CPU by part
+logs, failed the trials to look at, and how to see each again
+report       all of it as one judged Report
+board, progress         where every trial stands; live rows on a terminal, plain lines elsewhere
+report_text, report_json, report_html   the report for a person, a program, a browser
+markup, plots           elements that cannot be injected into; inline SVG
+place, command          where files go; the command line's flags made into calls
 """

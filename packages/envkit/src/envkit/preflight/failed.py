@@ -6,7 +6,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from envkit.preflight.gate import faulted, wrong_reward
+from envkit.preflight.gate import EXPECTED, faulted, wrong_reward
 from envkit.preflight.logs import log_tail
 from envkit.preflight.plan import UNSAFE
 from envkit.preflight.text import one_line
@@ -49,6 +49,14 @@ def _why(record: TrialRecord) -> str:
     where = f"{fault.owner.value} fault {fault.code} in {fault.phase.value}"
     again = f"; run again, {_outcome(record)}" if len(record.attempts) > 1 else ""
     return f"{where}: {one_line(fault.message, 500)}{again}"
+
+
+def _criteria(record: TrialRecord) -> str:
+    """The verifier's own criteria that came out otherwise than they must."""
+    expected = EXPECTED.get(record.agent)
+    named = record.attempts[-1].rewards.items()
+    off = [f"{k} {v:g}" for k, v in named if k != "reward" and expected not in (None, v)]
+    return f" ({one_line(', '.join(off), 300)})" if off else ""
 
 
 def _outcome(record: TrialRecord) -> str:
