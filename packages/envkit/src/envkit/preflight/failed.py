@@ -45,7 +45,7 @@ def failed_trial(plan: Plan, record: TrialRecord) -> FailedTrial:
 def _why(record: TrialRecord) -> str:
     fault = record.fault or next((f for a in record.attempts for f in a.faults), None)
     if wrong_reward(record) or fault is None:
-        return _outcome(record)
+        return f"{_outcome(record)}{_criteria(record)}"
     where = f"{fault.owner.value} fault {fault.code} in {fault.phase.value}"
     again = f"; run again, {_outcome(record)}" if len(record.attempts) > 1 else ""
     return f"{where}: {one_line(fault.message, 500)}{again}"
