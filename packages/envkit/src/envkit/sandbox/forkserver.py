@@ -1,60 +1,66 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The single-threaded, warmed process that starts boxes, enters them and forks trials.
+"""The single-threaded process that starts boxes, enters them and keeps what trials opened.
 
 Contract: everything it started dies with it, and it dies with the process that holds its control
-channel. It holds no task, no solution, no verifier and no key, because gateways are copies of
-its memory. It never blocks: every wait is in its loop. What a channel opened is closed when the
-channel closes, so a killed trial leaves nothing.
+channel. It never blocks: every wait is in its loop. What a channel opened is closed when the
+channel closes, so a killed trial leaves nothing. It imports little, because every command and
+every file transfer is a fork of it; trials and gateways are forks of its warmed child, the
+nursery.
 
-Operations on the control channel: ``trial`` (fork one), ``attach`` (serve one
-that runs elsewhere), ``stop`` (kill one), ``tell`` (forward an event to one),
-``census`` (what is alive). On a trial's channel: ``open``, ``exec``, ``kill``, ``sweep``,
-``transfer``, ``gateway``, ``usage``, ``close``. On a gateway's channel: ``exec`` and ``kill`` in
-its one box.
+Operations on the control channel: ``trial`` (fork one), ``attach`` (serve one that runs
+elsewhere), ``stop`` (kill one), ``tell`` (forward an event to one), ``census`` (what is alive).
+On a trial's channel: ``open``, ``exec``, ``kill``, ``sweep``, ``transfer``, ``gateway``,
+``usage``, ``close``. On a gateway's channel: ``exec`` and ``kill`` in its one box.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import json
 import os
 import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable
-from dataclasses import asdict, replace
-from importlib import import_module
-from typing import Any, Final, NoReturn
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NoReturn
 
 from envkit.sandbox import kernel, loopio
 from envkit.sandbox.bwrap import bwrap_binary
 from envkit.sandbox.cgroup import Parent, find_parent
 from envkit.sandbox.channel import Channel
-from envkit.sandbox.lodging import GATEWAY_MAIN, Lodging, open_lodging
+from envkit.sandbox.lodging import Lodging, open_lodging
 from envkit.sandbox.spec import BoxSpec, ServerSettings
 from envkit.sandbox.stage import Stage
 
-TRIAL_MAIN: Final = "envkit.trial.child:main"
-"""What a forked trial runs: ``main(spec, socket)``."""
 
-WARM: Final = ("envkit.servers.gateway:warm", "envkit.trial.child:warm")
+@dataclass(frozen=True, slots=True)
+class Nursery:
+    """The warmed child process, and the way to it."""
+
+    pid: int
+    socket: socket.socket
 
 
 class ForkServer:
     """State of a running server: its stage, its trials, their boxes."""
 
-    def __init__(self, settings: ServerSettings, stage: Stage, control: socket.socket) -> None:
+    def __init__(
+        self, settings: ServerSettings, stage: Stage, control: socket.socket, nursery: Nursery
+    ) -> None:
         self._settings = settings
         self._stage = stage
         self._groups: Parent | None = find_parent()
         self._lodgings: dict[str, Lodging] = {}
         self._trials: dict[str, Channel] = {}
-        self._pids: dict[str, int] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._done = asyncio.Event()
+        self._warm = asyncio.Event()
+        self._nursery_pid = nursery.pid
+        self._nursery = Channel(
+            nursery.socket, on_event=lambda _: self._warm.set(), on_close=self._lose_nursery
+        )
         operations = {
             "trial": self._trial,
             "attach": self._attach,
@@ -66,34 +72,44 @@ class ForkServer:
 
     async def serve(self) -> None:
         """Work until the control channel closes, then kill whatever is left."""
+        await self._warm.wait()
         self._control.tell("ready", cgroup=self._groups.version if self._groups else 0)
         await self._done.wait()
         for lodging in list(self._lodgings.values()):
             await lodging.close()
         if self._closing:
             await asyncio.wait(self._closing)
+        self._nursery.close()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._nursery_pid, signal.SIGKILL)
+        await loopio.wait_child(self._nursery_pid)
+
+    def _lose_nursery(self) -> None:
+        """Without it nothing can be forked: the run is over, and says so by its channel."""
+        self._warm.set()
+        self._control.close()
 
     async def _trial(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        ours, theirs = socket.socketpair()
-        output = fds[0]
-        parent = os.getpid()
-        pid = os.fork()
-        if pid == 0:
-            _be_trial(request["spec"], request["env"], theirs, output, parent)
-        theirs.close()
-        os.close(output)
         trial = request["trial"]
+        ours, theirs = socket.socketpair()
         self._trials[trial] = Channel(
             ours,
             self._trial_operations(trial),
             on_event=lambda event: self._control.tell(**{**event, "trial": trial}),
         )
-        self._pids[trial] = pid
-        ended = await loopio.wait_child(pid)
-        del self._pids[trial]
-        self._trials.pop(trial).close()
-        await self._evict(trial)
-        return asdict(ended)
+        what = {name: request[name] for name in ("trial", "spec", "env")}
+        try:
+            with theirs:
+                asking = asyncio.ensure_future(
+                    self._nursery.ask("trial", [theirs.fileno(), fds[0]], **what)
+                )
+                await asyncio.sleep(0)  # it is sent: our copies can go
+            os.close(fds[0])
+            ended = await asking
+        finally:
+            self._trials.pop(trial).close()
+            await self._evict(trial)
+        return {name: ended[name] for name in ("code", "cpu_s", "peak_memory_mib")}
 
     async def _attach(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Serve a trial that runs in another process on the socket that came along."""
@@ -111,10 +127,8 @@ class ForkServer:
 
     async def _stop(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """SIGKILL the process of a trial; its boxes follow when its channel closes."""
-        pid = self._pids.get(request["trial"])
-        if pid is not None:
-            os.kill(pid, signal.SIGKILL)
-        return {"running": pid is not None}
+        answer = await self._nursery.ask("stop", trial=request["trial"])
+        return {"running": answer["running"]}
 
     async def _tell(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         for trial, channel in self._trials.items():
@@ -152,7 +166,7 @@ class ForkServer:
             return await named(request).transfer(request, fds)
 
         async def gateway(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-            return await named(request).start_gateway(request, fds)
+            return await named(request).start_gateway(request, fds, self._nursery)
 
         async def usage(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
             return asdict(named(request).usage())
@@ -196,61 +210,38 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches us through the control channel
     bwrap_binary()
     stage = Stage.enter(settings.stage)
-    if settings.warm:
-        _warm()
-    asyncio.run(_serve(settings, stage, control))
+    nursery = _fork_nursery(control, warm=settings.warm)
+    asyncio.run(_serve(settings, stage, control, nursery))
 
 
-async def _serve(settings: ServerSettings, stage: Stage, control: socket.socket) -> None:
-    await ForkServer(settings, stage, control).serve()
+async def _serve(
+    settings: ServerSettings, stage: Stage, control: socket.socket, nursery: Nursery
+) -> None:
+    await ForkServer(settings, stage, control, nursery).serve()
 
 
-def _warm() -> None:
-    """Do once what every child needs, then freeze it so that children share the pages."""
-    import_module(GATEWAY_MAIN)
-    for path in WARM:
-        resolve(path)()
-    threads = len(os.listdir("/proc/self/task"))
-    if threads != 1:
-        raise RuntimeError(f"{threads} threads after warming; a fork of this process could hang")
-    gc.collect()
-    gc.freeze()
-    gc.disable()
+def _fork_nursery(control: socket.socket, *, warm: bool) -> Nursery:
+    ours, theirs = socket.socketpair()
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        ours.close()
+        control.close()
+        _be_nursery(theirs, parent, warm=warm)
+    theirs.close()
+    return Nursery(pid, ours)
 
 
-def resolve(path: str) -> Callable[..., Any]:
-    """The object behind ``module:name``."""
-    module, _, name = path.partition(":")
-    return getattr(import_module(module), name)
-
-
-def _be_trial(
-    spec: dict[str, Any], env: dict[str, str], channel: socket.socket, output: int, parent: int
-) -> NoReturn:
+def _be_nursery(sock: socket.socket, parent: int, *, warm: bool) -> NoReturn:
     status = 1
     try:
         kernel.die_with_parent(parent)
-        os.setsid()
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        os.dup2(output, 1)
-        os.dup2(output, 2)
-        keep = channel.fileno()
-        os.closerange(3, keep)
-        os.closerange(keep + 1, os.sysconf("SC_OPEN_MAX"))
-        os.environ.update(env)
-        gc.enable()
-        resolve(TRIAL_MAIN)(spec, channel)
-        status = 0
-    except BaseException:
-        import traceback
+        from envkit.sandbox import nursery  # the imports it makes must not weigh on the parent
 
-        traceback.print_exc()
-        raise
+        nursery.main(sock, warm=warm)
+        status = 0
     finally:
-        with contextlib.suppress(Exception):
-            sys.stdout.flush()
-            sys.stderr.flush()
+        sys.stderr.flush()
         os._exit(status)
 
 

@@ -9,16 +9,14 @@ raises: what could not be removed is named in its answer.
 from __future__ import annotations
 
 import asyncio
-import gc
+import contextlib
 import os
 import signal
 import socket
 import sys
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,13 +26,11 @@ from envkit.sandbox import archive, enter, loopio
 from envkit.sandbox import box as boxes
 from envkit.sandbox.bwrap import Bind, View, bwrap_binary
 from envkit.sandbox.cgroup import Group, Parent
-from envkit.sandbox.channel import Channel, RequestFailed
+from envkit.sandbox.channel import Channel, ChannelClosed, RequestFailed
 from envkit.sandbox.limits import Limits, Usage
+from envkit.sandbox.nursery import target_to_wire
 from envkit.sandbox.spec import BoxSpec
 from envkit.sandbox.stage import Stage, Workspace
-
-GATEWAY_MAIN: Final = "envkit.servers.boxed"
-"""Module whose ``main(config, mcp, data, executor)`` serves inside the gateway's box."""
 
 GATEWAY_LIMITS: Final = Limits(
     memory_mib=1024, processes=128, cpus=1.0, storage_mib=64, open_files=4096
@@ -71,7 +67,7 @@ class Lodging:
     run: str
     _commands: dict[str, int] = field(default_factory=dict[str, int])
     _gateway_box: boxes.Box | None = None
-    _gateway_pid: int = 0
+    _serving: bool = False
     _gateway_channel: Channel | None = None
     _watchers: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
     _endless: int = 0
@@ -144,42 +140,39 @@ class Lodging:
             raise RequestFailed("SandboxDied", f"box {self.spec.name} is gone")
         return {"status": ended.code}
 
-    async def start_gateway(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """Open the gateway's box and serve in it on the listening sockets that came along.
+    async def start_gateway(
+        self, request: dict[str, Any], fds: list[int], nursery: Channel
+    ) -> dict[str, Any]:
+        """Open the gateway's box and have the nursery serve in it on the sockets that came along.
 
         Descriptors: the agent's socket, the host-side data socket, a file for its complaints.
         """
-        self._gateway_box = await self._open_gateway_box(request["start_s"])
-        ours, theirs = socket.socketpair()
-        config = request["config"]
-
-        def serve() -> None:
-            gc.enable()
-            os.dup2(fds[2], 2)
-            try:
-                import_module(GATEWAY_MAIN).main(config, fds[0], fds[1], theirs.detach())
-            except BaseException:
-                os.write(2, traceback.format_exc().encode())
-                raise
-
         try:
-            keep = (*fds, theirs.fileno())
-            self._gateway_pid = enter.enter(self._gateway_box.target(), keep=keep, body=serve)
+            self._gateway_box = await self._open_gateway_box(request["start_s"])
+            ours, theirs = socket.socketpair()
+            with theirs:
+                asking = asyncio.ensure_future(
+                    nursery.ask(
+                        "gateway",
+                        [*fds, theirs.fileno()],
+                        target=target_to_wire(self._gateway_box.target()),
+                        config=request["config"],
+                    )
+                )
+                await asyncio.sleep(0)  # it is sent: our copies can go
         finally:
-            theirs.close()
             for fd in fds:
                 os.close(fd)
         self._gateway_channel = Channel(
             ours, {"exec": self.execute, "kill": self._kill_for_gateway}
         )
-        self._watch(self._gateway_pid, "gateway_exit")
+        self._serving = True
+        self._keep(self._watch_gateway(asking))
         return {}
 
     def gateway_alive(self) -> bool:
         """True while the gateway process and its box live."""
-        return (
-            bool(self._gateway_pid) and self._gateway_box is not None and self._gateway_box.alive()
-        )
+        return self._serving and self._gateway_box is not None and self._gateway_box.alive()
 
     def serves(self) -> bool:
         """True while the agent's box and its gateway both live."""
@@ -232,15 +225,12 @@ class Lodging:
         )
         return await _start(self, view, f"{self.spec.name}-gateway", GATEWAY_LIMITS, start_s)
 
-    def _watch(self, child: int, event: str) -> None:
-        async def wait() -> None:
-            await loopio.wait_child(child)
-            if self._gateway_pid == child:
-                self._gateway_pid = 0
-            if not self._closing:
-                self.announce(event)
-
-        self._keep(wait())
+    async def _watch_gateway(self, serving: asyncio.Future[dict[str, Any]]) -> None:
+        with contextlib.suppress(RequestFailed, ChannelClosed):
+            await serving
+        self._serving = False
+        if not self._closing:
+            self.announce("gateway_exit")
 
     def _watch_pid(self, pid: int, event: str) -> None:
         async def wait() -> None:

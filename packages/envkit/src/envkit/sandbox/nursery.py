@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The warmed process whose copies trials and gateways are.
+
+Contract: one thread, everything imported and frozen, nothing of any task in its memory, because
+gateways are copies of it. It is asked by the fork server alone, over one channel, and ends with
+it; its children end with it. The fork server itself stays small: what enters boxes for commands
+and files is a copy of that one, at a fraction of the cost.
+
+Operations: ``trial`` (fork one; answers when it has ended), ``gateway`` (the same in a box),
+``stop`` (kill a trial).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import os
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from envkit.sandbox import enter, kernel, loopio
+from envkit.sandbox.cgroup import Group, Parent
+from envkit.sandbox.channel import Channel
+from envkit.sandbox.limits import Limits
+
+TRIAL_MAIN: Final = "envkit.trial.child:main"
+"""What a forked trial runs: ``main(spec, socket)``."""
+
+GATEWAY_MAIN: Final = "envkit.servers.boxed:main"
+"""What a forked gateway runs in its box: ``main(config, mcp, data, executor)``."""
+
+WARM: Final = ("envkit.servers.gateway:warm", "envkit.trial.child:warm")
+
+
+def main(sock: socket.socket, *, warm: bool) -> None:
+    """Warm up, then fork on request until the channel closes."""
+    if warm:
+        _warm()
+    asyncio.run(_serve(sock))
+
+
+async def _serve(sock: socket.socket) -> None:
+    done = asyncio.Event()
+    trials: dict[str, int] = {}
+
+    async def trial(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        pid = _fork_trial(request, *fds)
+        trials[request["trial"]] = pid
+        ended = await loopio.wait_child(pid)
+        trials.pop(request["trial"], None)
+        return asdict(ended)
+
+    async def gateway(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        return asdict(await loopio.wait_child(_fork_gateway(request, fds)))
+
+    async def stop(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        pid = trials.get(request["trial"])
+        if pid is not None:
+            os.kill(pid, signal.SIGKILL)
+        return {"running": pid is not None}
+
+    operations = {"trial": trial, "gateway": gateway, "stop": stop}
+    Channel(sock, operations, on_close=done.set).tell("ready")
+    await done.wait()
+    for pid in trials.values():
+        os.kill(pid, signal.SIGKILL)
+
+
+def target_to_wire(target: enter.Target) -> dict[str, Any]:
+    """JSON-ready form of a box to enter."""
+    group = target.group
+    return {
+        "pid": target.pid,
+        "limits": asdict(target.limits),
+        "network_shared": target.network_shared,
+        "group": group.name if group else None,
+        "version": group.parent.version if group else 0,
+        "directories": {k: str(v) for k, v in group.parent.directories.items()} if group else {},
+    }
+
+
+def _target_from_wire(data: dict[str, Any]) -> enter.Target:
+    group = None
+    if data["group"] is not None:
+        directories = {name: Path(path) for name, path in data["directories"].items()}
+        group = Group(data["group"], Parent(data["version"], directories))
+    return enter.Target(data["pid"], group, Limits(**data["limits"]), data["network_shared"])
+
+
+def _warm() -> None:
+    """Do once what every child needs, then freeze it so that children share the pages."""
+    resolve(GATEWAY_MAIN)
+    for path in WARM:
+        resolve(path)()
+    threads = len(os.listdir("/proc/self/task"))
+    if threads != 1:
+        raise RuntimeError(f"{threads} threads after warming; a fork of this process could hang")
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+
+
+def resolve(path: str) -> Callable[..., Any]:
+    """The object behind ``module:name``."""
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
+
+
+def _fork_gateway(request: dict[str, Any], fds: list[int]) -> int:
+    mcp, data, complaints, executor = fds
+
+    def serve() -> None:
+        gc.enable()
+        os.dup2(complaints, 2)
+        try:
+            resolve(GATEWAY_MAIN)(request["config"], mcp, data, executor)
+        except BaseException:
+            os.write(2, traceback.format_exc().encode())
+            raise
+
+    try:
+        return enter.enter(_target_from_wire(request["target"]), keep=fds, body=serve)
+    finally:
+        for fd in fds:
+            os.close(fd)
+
+
+def _fork_trial(request: dict[str, Any], channel: int, output: int) -> int:
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        _be_trial(request, channel, output, parent)
+    os.close(channel)
+    os.close(output)
+    return pid
+
+
+def _be_trial(request: dict[str, Any], channel: int, output: int, parent: int) -> NoReturn:
+    status = 1
+    try:
+        kernel.die_with_parent(parent)
+        os.setsid()
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.closerange(3, channel)
+        os.closerange(channel + 1, os.sysconf("SC_OPEN_MAX"))
+        os.environ.update(request["env"])
+        gc.enable()
+        resolve(TRIAL_MAIN)(request["spec"], socket.socket(fileno=channel))
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+        raise
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)
