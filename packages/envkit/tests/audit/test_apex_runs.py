@@ -46,6 +46,22 @@ def test_ten_runs_agree_with_the_hand_count_call_by_call(corpus: Path) -> None:
         assert runs[run] == wanted, run
 
 
+SEEN_AS = {
+    "schema-rejection": ("schema-rejection", "missing-argument"),
+    "command-missing": ("command-missing",),
+    "package-discovery": ("module-missing",),
+}
+
+
+def test_reasons_of_the_hand_count_are_what_the_detectors_find(report: Report) -> None:
+    hand: dict[str, Any] = json.loads(HAND.read_text("utf-8"))["runs"]
+    for run, tools in hand.items():
+        for detector, reasons in SEEN_AS.items():
+            wanted = sum(row["reasons"].get(r, 0) for row in tools.values() for r in reasons)
+            found = [f for f in report.findings if (f.run, f.detector) == (run, detector)]
+            assert len(found) == wanted, (run, detector)
+
+
 def test_all_runs_are_read_and_every_sidecar_counted(report: Report) -> None:
     assert (report.runs, report.ignored, list(report.unreadable)) == (62, 234, [])
 

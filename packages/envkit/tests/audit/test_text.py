@@ -46,3 +46,5 @@ def test_a_label_keeps_the_spaces_of_a_file_name() -> None:
 def test_a_window_without_a_break_shows_nothing_rather_than_half_a_word() -> None:
     assert window("x" * 5000) == ""
     assert window("a " + "x" * 5000) == "a"
+    assert window(" " + "x" * 5000) == ""
+    assert window(" " * 5000).strip() == ""

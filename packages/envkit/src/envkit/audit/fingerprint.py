@@ -9,6 +9,7 @@ validator does for each bad item, is folded: each masked part is kept once.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from envkit.audit.secrets import mask
@@ -54,9 +55,16 @@ def fingerprint(text: str) -> str:
 def _fold(text: str) -> str:
     """Each part once; a part that an earlier one ends in says nothing new."""
     kept: list[str] = []
+    for part in _parts(text):
+        if not any(earlier.endswith(part) for earlier in kept):
+            kept.append(part)
+        if sum(map(len, kept)) > LIMIT:  # the rest is cut anyway
+            break
+    return "; ".join(kept).replace(":; ", ": ")
+
+
+def _parts(text: str) -> Iterator[str]:
     for line in text.split("\n"):
         for raw in line.split("; "):
-            part = " ".join(raw.split())
-            if part and not any(earlier.endswith(part) for earlier in kept):
-                kept.append(part)
-    return "; ".join(kept).replace(":; ", ": ")
+            if part := " ".join(raw.split()):
+                yield part

@@ -23,6 +23,7 @@ _ESCAPES: Final = re.compile(
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # OSC, DCS, APC
     r"|\x1b[ -/]*[0-~]?"
 )
+_LAST_WORD: Final = re.compile(r"\s\S*\Z")
 _UNSAFE: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
@@ -57,7 +58,8 @@ def window(text: str) -> str:
     if len(text) <= WINDOW:
         return text
     head = text[:WINDOW]
-    return head.rsplit(None, 1)[0] if any(char.isspace() for char in head) else ""
+    broken = _LAST_WORD.search(head)
+    return head[: broken.start()] if broken else ""
 
 
 def cut(text: str, limit: int) -> str:

@@ -20,8 +20,8 @@ from envkit.audit.detect.types import (
     by_subject,
     call_finding,
     has_results,
+    last_successes,
     own,
-    recovered_by_tool,
     tasks_of,
 )
 from envkit.audit.types import Call, Failure, Finding, Owner, Run
@@ -44,10 +44,11 @@ PROGRAMS: Final = frozenset(
 
 def find(run: Run) -> Iterable[Finding]:
     """One finding for each call that ended at a missing program."""
+    worked = last_successes(run)
     for index, call in enumerate(run.calls):
         program = missing_program(call)
         if program:
-            recovered = recovered_by_tool(run, index)
+            recovered = worked.get((call.tool, call.operation), -1) > index
             yield call_finding(NAME, run, call, subject=program, recovered=recovered)
 
 

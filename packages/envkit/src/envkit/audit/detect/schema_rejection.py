@@ -21,8 +21,8 @@ from envkit.audit.detect.types import (
     by_subject,
     call_finding,
     has_results,
+    last_successes,
     own,
-    recovered_by_tool,
     tasks_of,
 )
 from envkit.audit.text import window
@@ -51,9 +51,10 @@ _REQUIRED: Final = re.compile(
 
 def find(run: Run) -> Iterable[Finding]:
     """One finding for each call that a validator refused."""
+    worked = last_successes(run)
     for index, call in enumerate(run.calls):
         if call.failure and is_rejection(call.failure):
-            recovered = recovered_by_tool(run, index)
+            recovered = worked.get((call.tool, call.operation), -1) > index
             yield call_finding(NAME, run, call, subject=call.tool, recovered=recovered)
 
 

@@ -144,16 +144,13 @@ def has_results(run: Run) -> bool:
     return run.has_calls
 
 
-def recovered_by_tool(run: Run, index: int) -> bool:
-    """Whether the same operation of the same tool worked after call ``index``."""
-    call = run.calls[index]
-    return any(
-        later.tool == call.tool
-        and later.operation == call.operation
-        and later.answered
-        and later.failure is None
-        for later in run.calls[index + 1 :]
-    )
+def last_successes(run: Run) -> dict[tuple[str, str], int]:
+    """For each operation of each tool, the index of the last call that worked."""
+    return {
+        (call.tool, call.operation): index
+        for index, call in enumerate(run.calls)
+        if call.answered and call.failure is None
+    }
 
 
 def own(findings: Iterable[Finding], owner: Owner, confidence: float) -> list[Finding]:
