@@ -119,6 +119,19 @@ def test_agent_logs_that_link_out_are_not_read(fixtures: Path, tmp_path: Path) -
     assert run.calls == ()
 
 
+def test_only_the_last_attempt_of_a_trial_was_to_have_a_verdict(
+    fixtures: Path, tmp_path: Path
+) -> None:
+    first = copy_of(fixtures, tmp_path)
+    for number in (2, 3):
+        shutil.copytree(first, tmp_path / f"rent__good.attempt{number}")
+    for trial in (first, tmp_path / "rent__good.attempt2"):
+        (trial / "result.json").unlink()
+    runs, _ = items(first)
+    assert [run.verdict and run.verdict.reward for run in runs] == [None, None, 1.0]
+    assert {run.task for run in runs} == {"rent"}
+
+
 def test_a_trial_directory_with_nothing_to_read_is_unreadable(tmp_path: Path) -> None:
     trial = tmp_path / "rent__empty"
     trial.mkdir()

@@ -6,11 +6,13 @@ keeps them there and leaves the top empty), ``envkit.json`` (our own record, whi
 is there), ``config.json`` (turn cap), the ATIF trajectories of the agent. A trial without a result
 is still a run: what vanishes from the denominator is never missed.
 
+An attempt that was retried is a run whose calls count; only the last one was to have a verdict.
 Exceptions are classified by `envkit.fault`, so unknown means invalid, whatever Harbor says.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,6 +32,7 @@ _PHASES: Final = (
     ("agent_setup", fault.Phase.SETUP),
     ("environment_setup", fault.Phase.START),
 )
+_ATTEMPT: Final = re.compile(r"(.+)\.attempt(\d{1,4})")
 _ENVIRONMENT: Final = frozenset({fault.Owner.SANDBOX, fault.Owner.SERVER})
 
 
@@ -136,7 +139,7 @@ def _run(
         turn_cap=_turn_cap(config),
         answered=trace.answered,
         last_step=trace.last_step,
-        verdict=_explained(verdict, path, root),
+        verdict=None if _was_retried(path) else _explained(verdict, path, root),
         faults=faults,
     )
 
@@ -145,7 +148,7 @@ def _task(
     path: Path, result: dict[str, Any], record: dict[str, Any], config: dict[str, Any]
 ) -> str:
     configured = Path(string(mapping(config.get("task")).get("path"))).name
-    return string(record.get("task")) or string(result.get("task_name")) or configured or path.name
+    return string(record.get("task")) or configured or string(result.get("task_name")) or path.name
 
 
 def _turn_cap(config: dict[str, Any]) -> int | None:
@@ -224,6 +227,13 @@ def _reward(result: dict[str, Any]) -> float | None:
             named = number(rewards.get("reward"))
             return sum(values) / len(values) if named is None else named
     return None
+
+
+def _was_retried(path: Path) -> bool:
+    """Whether ``NAME.attempt2`` lies beside ``NAME``: then the verdict was left to that one."""
+    named = _ATTEMPT.fullmatch(path.name)
+    base, number = (named[1], int(named[2])) if named else (path.name, 1)
+    return (path.parent / f"{base}.attempt{number + 1}").is_dir()
 
 
 def _explained(verdict: Verdict, path: Path, root: Path) -> Verdict:
