@@ -2,13 +2,17 @@
 """The policy table against the installed Harbor's."""
 
 import builtins
+from importlib.metadata import version
 from typing import Any
 
 import pytest
+from harbor.models.job.config import JobConfig
 from harbor.models.trial import error_policy as harbor
 
-from envkit.fault import Owner, Phase, error_policy_overrides
+from envkit.deadline import DeadlineExceeded
+from envkit.fault import Owner, Phase, SandboxError, error_policy_overrides
 from envkit.fault.table import TABLE, row_by_name, row_of
+from envkit.fault.types import FINAL
 
 type Answer = tuple[bool, bool, bool]
 
@@ -49,21 +53,14 @@ def test_no_name_is_a_valid_reward_here_and_an_invalid_one_in_harbor() -> None:
 
 
 def test_harbor_fed_with_our_overrides_gives_our_answers() -> None:
-    if not hasattr(harbor, "ErrorPolicyOverride"):
-        pytest.skip("not run: this Harbor minor has no override_error_policy")
     overrides = error_policy_overrides()
-    for name in {*overrides, *harbor.ERROR_POLICIES}:
-        override = harbor.ErrorPolicyOverride.model_validate(overrides[name])
-        assert harbor_answer(harbor.policy_for(name, override)) == ours(name), name
-
-
-def test_harbor_configuration_takes_our_overrides() -> None:
-    from harbor.models.job.config import JobConfig
-
     if "override_error_policy" not in JobConfig.model_fields:
-        pytest.skip("not run: this Harbor minor has no override_error_policy")
-    config = JobConfig.model_validate({"override_error_policy": error_policy_overrides()})
-    assert "AgentTimeoutError" in config.override_error_policy
+        assert version("harbor").startswith("0.25."), "only Harbor 0.25 cannot be overridden"
+        return
+    config = JobConfig.model_validate({"override_error_policy": overrides})
+    for name in {*TABLE, *harbor.ERROR_POLICIES}:
+        override = config.override_error_policy[name]
+        assert harbor_answer(harbor.policy_for(name, override)) == ours(name), name
 
 
 def test_no_builtin_exception_is_left_to_harbor_as_a_valid_reward() -> None:
@@ -72,6 +69,21 @@ def test_no_builtin_exception_is_left_to_harbor_as_a_valid_reward() -> None:
     for value in values:
         if issubclass(value, BaseException):
             assert overrides[value.__name__]["has_valid_reward"] is False, value.__name__
+
+
+def test_harbor_is_told_of_every_error_of_ours_and_of_those_who_build_on_it() -> None:
+    class ShelfError(SandboxError):
+        policy = FINAL
+
+    overrides = error_policy_overrides()
+    assert overrides["ShelfError"]["should_retry"] is False
+    assert not overrides["ShelfError"]["has_valid_reward"]
+    assert not overrides[DeadlineExceeded.__name__]["has_valid_reward"]
+    assert overrides["OutOfMemory"] == {
+        "should_retry": False,
+        "should_grade": True,
+        "has_valid_reward": True,
+    }
 
 
 def test_rows_of_one_name_are_told_apart_by_module() -> None:

@@ -193,6 +193,12 @@ def _harbor_rest() -> _Rows:
     )
 
 
+def _deadlines() -> _Rows:
+    """By name alone: whose it is depends on the operation (`OPERATIONS`)."""
+    row = Row(owner=Owner.UNKNOWN, policy=RERUN_GRADED, modules=("envkit",))
+    yield from _rows(row, "DeadlineExceeded")
+
+
 def _cancelled() -> _Rows:
     yield from _rows(Row(owner=Owner.CANCELLED, policy=FINAL), "CancelledError KeyboardInterrupt")
 
@@ -277,7 +283,7 @@ def _collect(rows: Iterable[tuple[str, Row]]) -> Mapping[str, tuple[Row, ...]]:
 def _all() -> _Rows:
     for group in (_harbor_sandbox, _harbor_engine, _harbor_rest, _cancelled):
         yield from group()
-    for group in (_providers_of_boxes, _network, _tree):
+    for group in (_deadlines, _providers_of_boxes, _network, _tree):
         yield from group()
 
 
@@ -309,11 +315,14 @@ def row_by_name(name: str) -> Row:
 def error_policy_overrides() -> dict[str, dict[str, bool]]:
     """What ``override_error_policy`` of Harbor ≥ 0.26's trial and job configuration takes.
 
-    Every name of the table, and every built-in exception besides, since Harbor takes a name it does
-    not know for a valid reward. Harbor 0.25 has no such setting: there, and for whatever depends on
-    module, chain, phase or evidence, `classify` reads the stored record.
+    Every name of the table, every subclass of `EnvkitError` loaded by now, and every built-in
+    exception, since Harbor takes a name it does not know for a valid reward. Harbor 0.25 has no such
+    setting: there, and for whatever depends on module, chain, phase or evidence, `classify` reads
+    the stored record.
     """
-    return {name: _override(row_by_name(name).policy) for name in sorted({*TABLE, *_builtins()})}
+    answers = {name: row_by_name(name).policy for name in {*TABLE, *_builtins()}}
+    answers |= {name: row.policy for name, row in _tree() if name not in TABLE}
+    return {name: _override(policy) for name, policy in sorted(answers.items())}
 
 
 def _builtins() -> set[str]:
