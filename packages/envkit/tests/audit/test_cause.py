@@ -65,3 +65,9 @@ def test_exit_code_is_the_last_line_or_none(text: str, code: int | None) -> None
 def test_lines_of_the_last_error_section_without_its_exit_line() -> None:
     assert error_lines("a\nStderr output:\nb\n\nc\nexit code: 1") == ["b", "c"]
     assert error_lines("a\nb") == []
+
+
+def test_without_a_section_an_exit_line_makes_all_output_evidence() -> None:
+    text = "reading\nsh: 1: jq: not found\n\nCommand failed with exit code 127"
+    assert error_lines(text) == ["reading", "sh: 1: jq: not found"]
+    assert cause(text, 127) == "jq: not found"

@@ -128,6 +128,13 @@ def test_a_flag_beside_the_result_decides_before_words() -> None:
     assert failure.text == "anything"
 
 
+def test_a_command_that_failed_is_one_although_the_tool_worked() -> None:
+    text = "sh: 1: jq: not found\n\nCommand failed with exit code 127"
+    failure = read_result(text, tool="code_execution_server_code_exec", flags={"ok": True}).failure
+    assert failure is not None
+    assert (failure.channel, failure.cause) == (Channel.EXIT, "jq: not found")
+
+
 def test_layers_beyond_the_limit_are_text() -> None:
     content: object = {"error": "bottom"}
     for _ in range(DEPTH + 1):

@@ -53,12 +53,16 @@ def cause(text: str, code: int | None) -> str:
 
 
 def error_lines(text: str) -> list[str]:
-    """The lines of the error section, without the exit line; empty when there is no section."""
+    """The lines of the error section, or of all the output when an exit line ends it.
+
+    The exit line is not among them. Empty when the text has neither.
+    """
     lines = [line.strip() for line in clean(text[-TAIL:]).split("\n")]
     starts = [index for index, line in enumerate(lines) if _SECTION.match(line)]
-    if not starts:
+    if not starts and exit_code(text) is None:
         return []
-    return [line for line in lines[starts[-1] + 1 :] if line and not EXIT_LINE.match(line)]
+    said = lines[starts[-1] + 1 :] if starts else lines
+    return [line for line in said if line and not EXIT_LINE.match(line)]
 
 
 def _last_line(text: str) -> str:
