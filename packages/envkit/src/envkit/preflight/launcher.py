@@ -99,7 +99,11 @@ class ForkServerLauncher:
         wave = min(self._options.concurrency, len(trials))
         self._barrier.arm(wave if self._options.barrier else 0)
         run = self._options.run_token
-        async with forkserver(run=run, on_event=self._hear) as server, asyncio.TaskGroup() as group:
+        log = self._options.out_dir / "sandbox.log"
+        async with (
+            forkserver(run=run, on_event=self._hear, log=log) as server,
+            asyncio.TaskGroup() as group,
+        ):
             gauging = group.create_task(self._gauge(server))
             work = [group.create_task(self._trial(server, trial)) for trial in trials]
             ended = 0

@@ -9,6 +9,7 @@ that has entered a box no longer sees the cgroup file systems.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import signal
@@ -25,6 +26,8 @@ _ROOT: Final = Path("/sys/fs/cgroup")
 _V1: Final = ("memory", "pids", "cpu", "cpuacct")
 _V2_NEEDED: Final = frozenset({"memory", "pids"})
 _CPU_PERIOD_US: Final = 100_000
+_TRIES: Final = 300
+_TRY_S: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +52,17 @@ class Group:
         Raises:
             OSError: the kernel refused.
         """
-        group = cls(PREFIX + name, parent)
+        group = cls.named(parent, name)
         for path in group.paths():
             path.mkdir(exist_ok=True)
         for controller, file, value in _settings(parent.version, limits):
             (group.path(controller) / file).write_text(value)
         return group
+
+    @classmethod
+    def named(cls, parent: Parent, name: str) -> Group:
+        """The group of that name, whether it exists or not."""
+        return cls(PREFIX + name, parent)
 
     def path(self, controller: str) -> Path:
         """Directory of this group for one controller."""
@@ -97,6 +105,19 @@ class Group:
             except OSError:
                 return False
         return True
+
+
+async def dissolve(group: Group) -> bool:
+    """Kill the members and remove the group; false when one resists.
+
+    Members vanish a moment after their namespace, hence the tries.
+    """
+    for _ in range(_TRIES):
+        group.kill()
+        if group.remove():
+            return True
+        await asyncio.sleep(_TRY_S)
+    return False
 
 
 def attach_self(procs_fds: list[int]) -> None:

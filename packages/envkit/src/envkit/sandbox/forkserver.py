@@ -28,7 +28,7 @@ from typing import Any, NoReturn
 
 from envkit.sandbox import kernel, loopio
 from envkit.sandbox.bwrap import bwrap_binary
-from envkit.sandbox.cgroup import Parent, find_parent
+from envkit.sandbox.cgroup import Group, Parent, dissolve, find_parent, leftovers
 from envkit.sandbox.channel import Channel
 from envkit.sandbox.lodging import Lodging, open_lodging
 from envkit.sandbox.spec import BoxSpec, ServerSettings
@@ -75,14 +75,25 @@ class ForkServer:
         await self._warm.wait()
         self._control.tell("ready", cgroup=self._groups.version if self._groups else 0)
         await self._done.wait()
-        for lodging in list(self._lodgings.values()):
-            await lodging.close()
+        await asyncio.gather(
+            *(lodging.close() for lodging in list(self._lodgings.values())), return_exceptions=True
+        )
         if self._closing:
             await asyncio.wait(self._closing)
         self._nursery.close()
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._nursery_pid, signal.SIGKILL)
         await loopio.wait_child(self._nursery_pid)
+        await self._dissolve_groups()
+        self._stage.leave()
+
+    async def _dissolve_groups(self) -> None:
+        """Groups of boxes that were being opened or closed when the end came."""
+        if self._groups is None:
+            return
+        run = self._settings.run
+        for name in [name for name in leftovers(self._groups) if name.startswith(f"{run}-")]:
+            await dissolve(Group.named(self._groups, name))
 
     def _lose_nursery(self) -> None:
         """Without it nothing can be forked: the run is over, and says so by its channel."""

@@ -25,7 +25,7 @@ from envkit.deadline import DeadlineExceeded, deadline
 from envkit.sandbox import archive, enter, loopio
 from envkit.sandbox import box as boxes
 from envkit.sandbox.bwrap import Bind, View, bwrap_binary
-from envkit.sandbox.cgroup import Group, Parent
+from envkit.sandbox.cgroup import Group, Parent, dissolve
 from envkit.sandbox.channel import Channel, ChannelClosed, RequestFailed
 from envkit.sandbox.limits import Limits, Usage
 from envkit.sandbox.nursery import target_to_wire
@@ -39,7 +39,6 @@ GATEWAY_LIMITS: Final = Limits(
 AGENT_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _SWEEP_S: Final = 10.0
 _KILL_S: Final = 15.0
-_CGROUP_TRIES: Final = 200
 _LOG_DIRECTORIES: Final = ("logs/agent", "logs/verifier", "logs/artifacts", "tests", "solution")
 
 
@@ -71,7 +70,7 @@ class Lodging:
     _gateway_channel: Channel | None = None
     _watchers: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
     _endless: int = 0
-    _closing: bool = False
+    _closing: asyncio.Future[Closed] | None = None
 
     async def execute(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Run a command in the agent's box; its three descriptors came with the request."""
@@ -184,8 +183,12 @@ class Lodging:
         return replace(used, disk_full=self.workspace.disk_full())
 
     async def close(self) -> Closed:
-        """Kill everything, remove everything, say what was used."""
-        self._closing = True
+        """Kill everything, remove everything, say what was used; the same answer when repeated."""
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._close())
+        return await asyncio.shield(self._closing)
+
+    async def _close(self) -> Closed:
         usage = self.usage()
         gateway = _used(self._gateway_box)
         if self._gateway_channel:
@@ -229,7 +232,7 @@ class Lodging:
         with contextlib.suppress(RequestFailed, ChannelClosed):
             await serving
         self._serving = False
-        if not self._closing:
+        if self._closing is None:
             self.announce("gateway_exit")
 
     def _watch_pid(self, pid: int, event: str) -> None:
@@ -239,7 +242,7 @@ class Lodging:
                 await loopio.readable(fd)
             finally:
                 os.close(fd)
-            if not self._closing:
+            if self._closing is None:
                 self.announce(event)
 
         self._keep(wait())
@@ -289,7 +292,7 @@ async def open_lodging(
     except BaseException:
         stage.close_workspace(workspace)
         if groups:
-            Group(f"envkit-{spec.name}", groups).remove()
+            await dissolve(Group.named(groups, spec.name))
         raise
     lodging = Lodging(spec, stage, workspace, box, announce, groups, run)
     lodging.watch_box()
@@ -323,12 +326,7 @@ async def _end(box: boxes.Box) -> list[str]:
         return [f"process {box.pid}"]
     if box.group is None:
         return []
-    for _ in range(_CGROUP_TRIES):  # members vanish a moment after their namespace
-        box.group.kill()
-        if box.group.remove():
-            return []
-        await asyncio.sleep(0.01)
-    return [f"cgroup {box.group.name}"]
+    return [] if await dissolve(box.group) else [f"cgroup {box.group.name}"]
 
 
 def _make_log_directories(upper: Path) -> None:

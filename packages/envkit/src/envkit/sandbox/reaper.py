@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Final
 
 from envkit.sandbox import cgroup
+from envkit.sandbox.stage import OWNER, STAGE_NAME, STAGES
 
-_STAGES: Final = Path("/tmp")
 _GONE_S: Final = 10.0
 
 
@@ -44,7 +44,8 @@ def remnants(run: str) -> list[Remnant]:
 
 def dead_runs() -> list[str]:
     """Tokens of runs whose owner is gone but which left something."""
-    runs = {path.name.removeprefix("envkit-") for path in _STAGES.glob("envkit-*")}
+    stages = (STAGE_NAME.fullmatch(path.name) for path in STAGES.iterdir())
+    runs = {match[1] for match in stages if match}
     parent = cgroup.find_parent()
     if parent:
         runs |= {name.split("-", 1)[0] for name in cgroup.leftovers(parent)}
@@ -78,12 +79,12 @@ def _reap_run(run: str) -> None:
         time.sleep(0.05)
     parent = cgroup.find_parent()
     for name in _groups(run) if parent else ():
-        group = cgroup.Group(cgroup.PREFIX + name, parent)  # pyright: ignore[reportArgumentType]
+        group = cgroup.Group.named(parent, name)  # pyright: ignore[reportArgumentType]
         while not group.remove() and time.monotonic() < until:
             group.kill()
             time.sleep(0.05)
     for path in _files(run):
-        (path / "owner").unlink(missing_ok=True)
+        (path / OWNER).unlink(missing_ok=True)
         for entry in path.glob("*.sock"):
             entry.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
@@ -98,17 +99,21 @@ def _groups(run: str) -> list[str]:
 
 def _mounts(run: str) -> list[str]:
     lines = Path("/proc/self/mounts").read_text().splitlines()
-    return [line.split()[1] for line in lines if f"/envkit-{run}" in line]
+    return [line.split()[1] for line in lines if str(_stage(run)) in line]
 
 
 def _files(run: str) -> list[Path]:
-    path = _STAGES / f"envkit-{run}"
+    path = _stage(run)
     return [path] if path.exists() else []
+
+
+def _stage(run: str) -> Path:
+    return STAGES / f"envkit-run-{run}"
 
 
 def _owner_lives(run: str) -> bool:
     try:
-        os.kill(int((_STAGES / f"envkit-{run}" / "owner").read_text()), 0)
+        os.kill(int((_stage(run) / OWNER).read_text()), 0)
     except PermissionError:
         return True
     except (OSError, ValueError):

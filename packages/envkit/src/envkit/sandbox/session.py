@@ -22,13 +22,14 @@ import tempfile
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from envkit.deadline import deadline
 from envkit.fault import SandboxUnavailable
 from envkit.sandbox.channel import Channel, EventSink
 from envkit.sandbox.prepare import Prepared, prepare
 from envkit.sandbox.spec import ServerSettings
+from envkit.sandbox.stage import OWNER, STAGES
 
 READY_S: Final = 60.0
 """Importing Harbor and the servers takes 3 s; on a loaded machine with cold files, thirty."""
@@ -111,7 +112,7 @@ async def session() -> Session:
         SandboxUnavailable: this machine allows no boxes.
     """
     if _current is None:
-        server = await _start(secrets.token_hex(8), warm=True, on_event=None)
+        server = await _start(secrets.token_hex(8), warm=True)
         atexit.register(_end_at_exit, server)
         adopt(await _attach(server))
     assert _current is not None
@@ -156,14 +157,15 @@ async def forkserver(
     run: str | None = None,
     warm: bool = True,
     on_event: EventSink | None = None,
+    log: Path | None = None,
 ) -> AsyncGenerator[Server]:
-    """Start a fork server; on leaving, everything it started is dead.
+    """Start a fork server; on leaving, everything it started is dead. ``log`` gets its complaints.
 
     Raises:
         SandboxUnavailable: it ended instead of saying it is ready; its last line says why.
         DeadlineExceeded: it was not ready in READY_S.
     """
-    server = await _start(run or secrets.token_hex(8), warm=warm, on_event=on_event)
+    server = await _start(run or secrets.token_hex(8), warm=warm, on_event=on_event, log=log)
     try:
         yield server
     finally:
@@ -172,7 +174,9 @@ async def forkserver(
         _remove_stage(server.stage)
 
 
-async def _start(run: str, *, warm: bool, on_event: EventSink | None) -> Server:
+async def _start(
+    run: str, *, warm: bool, on_event: EventSink | None = None, log: Path | None = None
+) -> Server:
     stage = _make_stage(run)
     ours, theirs = socket.socketpair()
     settings = ServerSettings(run=run, stage=stage, warm=warm)
@@ -184,7 +188,7 @@ async def _start(run: str, *, warm: bool, on_event: EventSink | None) -> Server:
         elif on_event:
             on_event(message)
 
-    with tempfile.TemporaryFile() as complaints:
+    with _complaints(log) as complaints:
         process = _spawn(theirs, settings, complaints.fileno())
         theirs.close()
         channel = Channel(ours, on_event=hear, on_close=lambda: _give_up(ready))
@@ -201,6 +205,10 @@ async def _start(run: str, *, warm: bool, on_event: EventSink | None) -> Server:
                 raise SandboxUnavailable(_last_line(said)) from None
             raise
     return Server(channel, stage, process, run, int(said["cgroup"]))
+
+
+def _complaints(log: Path | None) -> IO[bytes]:
+    return log.open("w+b") if log else tempfile.TemporaryFile()
 
 
 def _end_at_exit(server: Server) -> None:
@@ -261,14 +269,14 @@ async def _end(process: subprocess.Popen[bytes]) -> None:
 
 def _make_stage(run: str) -> Path:
     """An empty directory that the boxes' user can reach, marked with its owner."""
-    stage = Path("/tmp") / f"envkit-{run}"
+    stage = STAGES / f"envkit-run-{run}"
     stage.mkdir(mode=0o755)
-    (stage / "owner").write_text(str(os.getpid()))
+    (stage / OWNER).write_text(str(os.getpid()))
     return stage
 
 
 def _remove_stage(stage: Path) -> None:
-    for entry in (stage / "owner", *stage.glob("*.sock")):
+    for entry in (stage / OWNER, *stage.glob("*.sock")):
         entry.unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         stage.rmdir()

@@ -9,8 +9,10 @@ else; as an ordinary user the fork server first enters a user namespace of its o
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -20,6 +22,14 @@ from envkit.sandbox import kernel
 
 BOX_UID: Final = 60_600
 """Host user of boxes when envkit runs as root; outside every range that distributions hand out."""
+
+STAGES: Final = Path("/tmp")
+"""Stages lie where the boxes' user can reach them: every parent must be open to all."""
+
+STAGE_NAME: Final = re.compile(r"envkit-run-([0-9a-f]{16})")
+
+OWNER: Final = "owner"
+"""File in a stage that holds the pid of the process that made it."""
 
 _SYSTEM: Final = kernel.MS_NOSUID | kernel.MS_NODEV
 
@@ -81,6 +91,13 @@ class Stage:
                 " (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0)"
             ) from error
         return stage
+
+    def leave(self) -> None:
+        """Take the stage away, so that nothing is left even when whoever made it was killed."""
+        kernel.unmount(self.path)
+        (self.path / OWNER).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # its maker put something there, and removes it
+            self.path.rmdir()
 
     def expose(self, source: Path) -> Path:
         """A path to ``source`` that the boxes' user can reach, whatever its parents allow."""
