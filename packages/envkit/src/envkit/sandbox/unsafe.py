@@ -3,7 +3,7 @@
 
 Contract: an explicit choice, one trial at a time, rewards never valid. Commands run as this user
 on this machine with the fixed paths of a task (``/filesystem``, ``/logs``, ...) rewritten to a
-temporary directory. There is no gateway: only agents that run commands can act in it.
+temporary directory; the gateway runs in the trial's own process.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import secrets
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 from pathlib import Path
@@ -25,11 +27,15 @@ from harbor.environments.capabilities import (
 )
 
 from envkit.deadline import DeadlineExceeded
+from envkit.fault import ServerStartFailed
+from envkit.sandbox.nursery import resolve
 from envkit.sandbox.prepare import cache_directory
+from envkit.sandbox.spec import GatewayAddress
 from envkit.task import load_task, materialize
 
 _FIXED: Final = ("logs", "tests", "solution", "filesystem")
 _PATH: Final = re.compile(r"(?<![\w./-])/(?=(?:" + "|".join(_FIXED) + r")\b)")
+_GATEWAY: Final = "envkit.servers.unboxed:serve_unboxed"
 _DEFAULT_EXEC_S: Final = 600.0
 
 
@@ -37,6 +43,8 @@ class UnsafeProcessEnvironment(BaseEnvironment):
     """Processes of this machine over a temporary directory."""
 
     _root: Path | None = None
+    _address: GatewayAddress | None = None
+    _serving: asyncio.Task[None] | None = None
 
     @staticmethod
     @override
@@ -76,9 +84,15 @@ class UnsafeProcessEnvironment(BaseEnvironment):
             files = await asyncio.to_thread(materialize, world, cache_directory())
             shutil.copytree(files / "filesystem", self.root / "filesystem")
         (self.root / "filesystem").mkdir(exist_ok=True)
+        (self.root / "apps_data").mkdir(exist_ok=True)
+        if world and self.session_id.endswith("__env"):
+            self._serve(world.servers)
 
     @override
     async def stop(self, delete: bool) -> None:
+        if self._serving is not None:
+            self._serving.cancel()
+            await asyncio.wait([self._serving])
         if self._root is not None and delete:
             shutil.rmtree(self._root, ignore_errors=True)
 
@@ -115,9 +129,9 @@ class UnsafeProcessEnvironment(BaseEnvironment):
         process = await asyncio.create_subprocess_exec(
             "/bin/bash",
             "-c",
-            _PATH.sub(f"{self.root}/", command),
+            self._rewrite(command),
             cwd=self._here(cwd or "/"),
-            env={**os.environ, "PATH": _path(), **self._roots(), **(self._merge_env(env) or {})},
+            env={**os.environ, **self._env(), **(self._merge_env(env) or {})},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -135,6 +149,31 @@ class UnsafeProcessEnvironment(BaseEnvironment):
             stderr=err.decode(errors="replace"),
             return_code=process.returncode or 0,
         )
+
+    async def tool_endpoint(self) -> GatewayAddress:
+        """Where this trial's gateway answers.
+
+        Raises:
+            ServerStartFailed: the task has no world, so there is no gateway.
+        """
+        if self._address is None:
+            raise ServerStartFailed("this environment has no gateway; the task has no world")
+        return self._address
+
+    def _serve(self, servers: tuple[str, ...]) -> None:
+        token = secrets.token_urlsafe(24)
+        sock = socket.create_server(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{sock.getsockname()[1]}/mcp/"
+        self._address = GatewayAddress(url=url, token=token)
+        serve = resolve(_GATEWAY)
+        work = serve(self.root, servers, token, self._rewrite, self._env(), sock)
+        self._serving = asyncio.ensure_future(work)
+
+    def _rewrite(self, text: str) -> str:
+        return _PATH.sub(f"{self.root}/", text)
+
+    def _env(self) -> dict[str, str]:
+        return {"PATH": _path(), **self._roots()}
 
     def _here(self, path: str) -> Path:
         return (
