@@ -26,7 +26,7 @@ from typing import Final
 from envkit.fault import SandboxUnavailable
 from envkit.image.closure import closure, owned_files
 
-BUILDER_VERSION: Final = 2
+BUILDER_VERSION: Final = 3
 """Part of the digest: raise it when the layout of a root changes."""
 
 REQUIRED_TOOLS: Final = tuple(
@@ -44,6 +44,8 @@ OPTIONAL_TOOLS: Final = tuple(
 _LDD_TIMEOUT_S: Final = 60.0
 _COMPILE_TIMEOUT_S: Final = 300.0
 _PYTHON_HOME: Final = Path("usr/local")
+_LIB: Final = Path("/usr/lib")
+_SYSTEM_PLACES: Final = {"lib", "lib64", "usr"}
 _STDLIB_LEFT_OUT: Final = {"test", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3"}
 
 
@@ -187,10 +189,16 @@ def _copy(source: Path, target: Path) -> Path:
 
 
 def _copy_libraries(binaries: Iterable[Path], root: Path) -> None:
-    """Copy every shared library the ELF files need to the path the loader will look at."""
+    """Copy every shared library the ELF files need to where the loader of a box looks.
+
+    One that lies in somebody's home here (an interpreter's own library) goes beside the libc.
+    """
     files = [path for path in binaries if _is_elf(path)]
-    for library in sorted(_needed_libraries(files)):
-        target = root / library.relative_to("/")
+    needed = sorted(_needed_libraries(files))
+    system = next((path.parent for path in needed if path.name.startswith("libc.so")), _LIB)
+    for library in needed:
+        place = library if library.parts[1] in _SYSTEM_PLACES else system / library.name
+        target = root / place.relative_to("/")
         if root not in library.parents and not target.exists():
             _copy(library.resolve(), target)
     locale = Path("/usr/lib/locale/C.utf8")
