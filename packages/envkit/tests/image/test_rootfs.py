@@ -13,7 +13,7 @@ from envkit.fault import TaskError
 from envkit.image.closure import closure, owned_files
 from envkit.image.rootfs import REQUIRED_TOOLS, RootSpec, ensure_rootfs, root_digest
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="not run: chroot needs root")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="not run: needs root")
 
 
 @pytest.fixture(scope="module")

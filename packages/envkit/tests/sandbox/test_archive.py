@@ -122,7 +122,7 @@ def test_unpacking_makes_the_directory_and_keeps_what_is_there(tmp_path: Path):
     with os.fdopen(write, "wb") as stream:
         archive.write_tree(tmp_path / "source", stream)
     if os.geteuid() != 0:
-        pytest.skip("not run: unpacking as the box's root needs root")
+        pytest.skip("not run: needs root")
     assert archive.unpack(str(tmp_path / "target"), read) == archive.DONE
     assert sorted(path.name for path in (tmp_path / "target").iterdir()) == ["new", "old"]
 

@@ -50,7 +50,7 @@ def test_a_process_has_no_capability_and_can_gain_none(in_room: InRoom):
 
 def test_a_process_is_not_the_hosts_root(in_room: InRoom):
     if os.geteuid() != 0:
-        pytest.skip("not run: envkit does not run as root here")
+        pytest.skip("not run: needs root")
 
     async def look(room: Room) -> str:
         return await room.say("cat /proc/self/uid_map")
