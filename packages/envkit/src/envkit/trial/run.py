@@ -55,8 +55,14 @@ def _config(request: TrialRequest) -> TrialConfig:
         trials_dir=request.trials_dir,
         agent=_agent(request),
         environment=EnvironmentConfig(import_path=guard.import_path(request.environment)),
-        override_error_policy=error_policy_overrides(),  # pyright: ignore[reportArgumentType]
+        **_error_policy(),
     )
+
+
+def _error_policy() -> dict[str, Any]:
+    """Harbor 0.25 takes no policy; there it decides only whether to grade, not what is valid."""
+    known = "override_error_policy" in TrialConfig.model_fields
+    return {"override_error_policy": error_policy_overrides()} if known else {}
 
 
 def _agent(request: TrialRequest) -> AgentConfig:
