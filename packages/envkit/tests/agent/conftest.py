@@ -120,6 +120,11 @@ async def answer(writer: asyncio.StreamWriter, request: dict[str, Any], fault: s
             writer.write(head(200, 9) + b"{not json")
         case "http 500" | "http 401" | "http 429" | "http 404":
             writer.write(head(int(fault[-3:]), 4) + b"oops")
+        case "long event":
+            done = reply(request, "fine")
+            done["result"] = {"content": [{"type": "text", "text": "x" * (3 << 20)}]}
+            event = b"event: message\ndata: " + json.dumps(done).encode() + b"\n\n"
+            writer.write(head(200, len(event), "text/event-stream") + event)
         case _ if "id" not in request:
             writer.write(head(202, 0))
         case _:

@@ -220,6 +220,19 @@ def test_a_long_answer_arrives_whole(real_server: Any) -> None:
     assert asyncio.run(main()) == 6 << 20
 
 
+def test_a_long_answer_on_an_event_stream_arrives_whole(faulty_server: Serve) -> None:
+    """The SDK ends a call whose event is longer than 1 MiB unless told otherwise."""
+
+    async def main() -> int:
+        async with (
+            faulty_server(call="long event") as endpoint,
+            ToolClient.open(endpoint) as client,
+        ):
+            return len((await client.call("look", {})).text)
+
+    assert asyncio.run(main()) == 3 << 20
+
+
 def test_calls_run_side_by_side_and_a_stuck_one_holds_up_no_other(real_server: Any) -> None:
     async def main() -> None:
         async with ToolClient.open(real_server.endpoint) as client:

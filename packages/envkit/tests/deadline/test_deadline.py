@@ -110,6 +110,30 @@ def test_what_swallows_its_cancellation_is_abandoned_on_time(
     run(main())
 
 
+@pytest.mark.parametrize("reason", ["out of time", "caller cancelled"])
+def test_what_nobody_waits_for_any_more_is_cancelled(run: Run, reason: str) -> None:
+    async def main() -> None:
+        ended: list[float] = []
+
+        async def tidy() -> None:
+            try:
+                await never()
+            finally:
+                ended.append(now())
+
+        began = now()
+        caller = asyncio.create_task(within("exec", 10.0, tidy()))
+        await asyncio.sleep(4.0)
+        if reason == "caller cancelled":
+            caller.cancel()
+        await asyncio.wait({caller})
+        await asyncio.sleep(1.0)
+        assert ended == [began + (10.0 if reason == "out of time" else 4.0)]
+        assert caller.cancelled() or isinstance(caller.exception(), DeadlineExceeded)
+
+    run(main())
+
+
 def test_an_abandoned_operation_that_fails_later_is_reported_once(
     run: Run, caplog: pytest.LogCaptureFixture
 ) -> None:

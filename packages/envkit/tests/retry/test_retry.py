@@ -91,7 +91,7 @@ def test_known_faults_do_not_use_up_the_one_more_try_of_an_unknown_one(run: Run)
 
 
 def test_what_is_not_idempotent_is_tried_once(run: Run) -> None:
-    attempts = run(tried(SandboxStartFailed("a"), idempotent=False))
+    attempts = run(tried(SandboxStartFailed("a"), SandboxStartFailed("b"), idempotent=False))
     assert len(attempts.failed) == 1
 
 

@@ -316,9 +316,9 @@ def error_policy_overrides() -> dict[str, dict[str, bool]]:
     """What ``override_error_policy`` of Harbor ≥ 0.26's trial and job configuration takes.
 
     Every name of the table, every subclass of `EnvkitError` loaded by now, and every built-in
-    exception, since Harbor takes a name it does not know for a valid reward. Harbor 0.25 has no such
-    setting: there, and for whatever depends on module, chain, phase or evidence, `classify` reads
-    the stored record.
+    exception, since Harbor takes a name it does not know for a valid reward. Harbor 0.25 has no
+    such setting: there, and for whatever depends on module, chain, phase or evidence, `classify`
+    reads the stored record.
     """
     answers = {name: row_by_name(name).policy for name in {*TABLE, *_builtins()}}
     answers |= {name: row.policy for name, row in _tree() if name not in TABLE}
