@@ -42,8 +42,9 @@ class Budgets:
     """A remote provider's cold start with an image pull; a local box takes under 0.1 s."""
     stop_s: float = 30.0
     """Docker gives a container 10 s to end before it kills it; twice that and some."""
-    exec_s: float = 120.0
-    """A command of the harness. Commands of the agent bring their own limit, below this."""
+    exec_s: float = 600.0
+    """An oracle's whole solution is one command, as long as a verifier's; whoever knows better
+    gives a command its own limit."""
     transfer_s: float = 120.0
     """The whole of a world's documents, 100 MB, into a box over 1 MB/s."""
     gateway_start_s: float = 30.0
@@ -53,8 +54,9 @@ class Budgets:
     """Connecting took 18 s at the p99 with 300 clients in one process; the SDK sets no bound."""
     mcp_list_s: float = 30.0
     """A list is one small answer; what delays it is the same crowd as at connect."""
-    mcp_call_s: float = 90.0
-    """Tools stop themselves after 60 s and say so; this only catches a server that does not."""
+    mcp_call_s: float = 270.0
+    """An agent may give its command 240 s, and a tool says so itself when its time is up: this
+    only catches a server that does not."""
     mcp_close_s: float = 5.0
     """Closing is a courtesy to a server that is killed next."""
     generate_s: float = 600.0

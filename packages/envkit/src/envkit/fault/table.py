@@ -65,6 +65,8 @@ OPERATIONS: Final[Mapping[str, Row]] = MappingProxyType(
         "stop": Row(owner=Owner.SANDBOX, policy=RERUN),
         "exec": Row(owner=Owner.SANDBOX, policy=RERUN_GRADED),
         "transfer": Row(owner=Owner.SANDBOX, policy=RERUN),
+        "world_generate": Row(owner=Owner.TASK, policy=RERUN),
+        "world_wait": Row(owner=Owner.TASK, policy=RERUN),
         "gateway_start": Row(owner=Owner.SERVER, policy=RERUN),
         "mcp_connect": Row(owner=Owner.SERVER, policy=RERUN),
         "mcp_list": Row(owner=Owner.SERVER, policy=RERUN),
