@@ -133,8 +133,16 @@ def _unpack_one(
             fix="Leave it out.",
             applied="unknown",
         )
-    mode = member.mode & 0o777
-    place(root, path, _pieces(content), overwrite=True, starting=starting, mode=mode)
+    place(
+        root,
+        path,
+        _pieces(content),
+        overwrite=True,
+        starting=starting,
+        field="archive",
+        mode=member.mode & 0o777,
+        mtime=int(member.mtime),
+    )
     return 1
 
 

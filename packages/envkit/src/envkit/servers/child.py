@@ -151,14 +151,17 @@ def _write_all(fd: int, data: bytes) -> None:
 
 def _result(heard: bytearray, status: int) -> Done:
     started, _, payload = bytes(heard).partition(RESULT)
-    if not payload:
+    if status or not payload:
         raise _died(status, started)
-    record = json.loads(payload)
-    if "fault" in record:
-        raise _fault(record["fault"], applied="unknown" if started else "no")
-    done: dict[str, Any] = record["done"]
-    done["images"] = tuple(Image(**image) for image in done["images"])
-    return Done(**done)
+    try:
+        record: dict[str, Any] = json.loads(payload)
+        if "fault" in record:
+            raise _fault(record["fault"], applied="unknown" if started else "no")
+        done: dict[str, Any] = record["done"]
+        done["images"] = tuple(Image(**image) for image in done["images"])
+        return Done(**done)
+    except (ValueError, KeyError, TypeError):
+        raise _died(status, started) from None
 
 
 def _fault(record: dict[str, Any], applied: str) -> ToolFault:
@@ -205,7 +208,7 @@ def _died(status: int, started: bytes) -> ToolFault:
     return ToolFault(
         "reader_crashed",
         f"The process that handled this call died ({how}).",
-        fix="The file is probably corrupt; inspect it with code_exec.",
+        fix="The file is corrupt or too complex; read less of it, or inspect it with code_exec.",
         owner="server",
         applied=_applied(started),
     )

@@ -7,6 +7,7 @@ through, and then the journal says whether the call may have had an effect.
 
 import asyncio
 import json
+import logging
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -24,6 +25,7 @@ from envkit.servers.memory import Memory
 from envkit.servers.tool import CommandTool, Effect, FileTool, Tool, World
 
 LOGGED_CHARS = 2000
+_log = logging.getLogger("envkit.servers")
 
 
 class Desk:
@@ -79,6 +81,8 @@ class Desk:
             return success(await self._run(tool, arguments))
         except ToolFault as fault:
             return failure(fault)
+        except Exception as error:  # the boundary: whatever else goes wrong is the gateway's own
+            return failure(_own_fault(name, error))
 
     async def _run(self, tool: Tool, arguments: Mapping[str, object] | None) -> Done:
         asked = parse(tool.arguments, arguments)
@@ -151,6 +155,17 @@ class Desk:
             "arguments": json.dumps(arguments or {}, default=str)[:LOGGED_CHARS],
         }
         os.write(self._log, json.dumps(record).encode() + b"\n")
+
+
+def _own_fault(name: str, error: Exception) -> ToolFault:
+    _log.error("%s failed in the gateway", name[:200], exc_info=error)
+    return ToolFault(
+        "internal_error",
+        f"The gateway failed ({type(error).__name__}: {error}).",
+        fix="The same call may fail again; look at the state before trying.",
+        owner="server",
+        applied="unknown",
+    )
 
 
 def _open_log(config: GatewayConfig) -> int | None:

@@ -59,12 +59,18 @@ def place(
     starting: Callable[[], None],
     field: str = "file_path",
     mode: int = 0o644,
+    mtime: int | None = None,
 ) -> Placed:
-    """Put a file at `path`; raises ToolFault when it exists and `overwrite` is false."""
+    """Put a file at `path`; raises ToolFault when it exists and `overwrite` is false.
+
+    `mtime` is its time of change in whole seconds; now when it is None.
+    """
     with root.parent(path, field=field) as (folder, name), changing(path, field):
         existed = _existing(folder, name, path, overwrite=overwrite, field=field)
         with _nameless(folder, mode) as (fd, hidden):
             digest, size = _fill(fd, chunks)
+            if mtime is not None:
+                os.utime(fd, (mtime, mtime))
             starting()
             _name(fd, hidden, folder, name, path, overwrite=overwrite, field=field)
         os.fsync(folder)

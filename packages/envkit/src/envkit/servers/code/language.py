@@ -43,14 +43,17 @@ def is_python(code: str) -> bool:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return bool(_STARTS_LIKE_PYTHON.match(first))
-    return any(_python_only(statement, code) for statement in tree.body)
+    return _is_program(tree.body, code)
 
 
-def _python_only(statement: ast.stmt, code: str) -> bool:
-    """`ls -la`, `pwd` and `x=1` parse as Python too; everything else is Python."""
-    if isinstance(statement, ast.Expr):
-        return not isinstance(statement.value, _SHELL_ONLY)
-    if isinstance(statement, ast.Assign):
+def _is_program(statements: list[ast.stmt], code: str) -> bool:
+    """`ls -la`, `pwd`, `x=1` and `cat << E > f` parse as Python too; everything else is Python."""
+    for statement in statements:
+        if isinstance(statement, ast.Expr):
+            if isinstance(statement.value, ast.Constant):
+                continue
+            return not isinstance(statement.value, _SHELL_ONLY)
         source = ast.get_source_segment(code, statement) or ""
-        return not re.match(r"\w+=\S*$", source)
-    return True
+        if not (isinstance(statement, ast.Assign) and re.fullmatch(r"\w+=\S*", source)):
+            return True
+    return False

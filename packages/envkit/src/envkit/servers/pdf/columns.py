@@ -65,16 +65,10 @@ def _words(rows: Sequence[Line]) -> list[Word]:
 
 def _best_gutter(rows: list[Line]) -> Gutter | None:
     """The longest gutter with prose on both sides; the wider of two equals."""
-    best: Gutter | None = None
-    seen: set[tuple[int, int, int, int]] = set()
-    for gutter in _gutters(rows):
-        key = (gutter.first, gutter.last, round(gutter.x0), round(gutter.x1))
-        if key in seen or (best and _rank(gutter) <= _rank(best)):
-            continue
-        seen.add(key)
+    for gutter in sorted(set(_gutters(rows)), key=_rank, reverse=True):
         if _parts_prose(rows[gutter.first : gutter.last], gutter.x0, gutter.x1):
-            best = gutter
-    return best
+            return gutter
+    return None
 
 
 def _rank(gutter: Gutter) -> tuple[int, float]:
@@ -90,6 +84,7 @@ class _Gap:
 
 
 def _gutters(rows: list[Line]) -> Iterator[Gutter]:
+    """Every gutter between two words; the same one may come twice."""
     narrowest = MIN_GUTTER * median(row.height for row in rows)
     gaps = [_gaps(row, narrowest) for row in rows]
     for x in _candidates(gaps):
@@ -146,10 +141,11 @@ def _is_prose(rows: list[list[Word]], *, deep: bool) -> bool:
     right = max(row[-1].x1 for row in rows)
     height = median(word.height for row in rows for word in row)
     wide = sum(_wide_gaps(row, height) for row in rows) / len(rows)
+    words_a_line = sum(map(len, rows)) / len(rows)
     if wide >= WIDE_SHARE:
-        return deep and _holds_columns(rows)
+        return deep and words_a_line >= 2 * WORDS_A_LINE and _holds_columns(rows)
     fill = median((row[-1].x1 - row[0].x0) / max(1.0, right - left) for row in rows)
-    return fill > FILL and sum(map(len, rows)) / len(rows) >= WORDS_A_LINE
+    return fill > FILL and words_a_line >= WORDS_A_LINE
 
 
 def _wide_gaps(row: list[Word], height: float) -> int:
@@ -162,5 +158,5 @@ def _holds_columns(rows: list[list[Word]]) -> bool:
     return any(
         g.last - g.first >= len(inner) / 2
         and _parts_prose(inner[g.first : g.last], g.x0, g.x1, deep=False)
-        for g in _gutters(inner)
+        for g in set(_gutters(inner))
     )
