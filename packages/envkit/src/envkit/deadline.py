@@ -48,8 +48,8 @@ class Budgets:
     transfer_s: float = 120.0
     """The whole of a world's documents, 100 MB, into a box over 1 MB/s."""
     gateway_start_s: float = 30.0
-    """A forked gateway answers in 0.1 s; a cold one imports for 2.2 s, 64 at once on 2 cores wait
-    their turn."""
+    """A forked gateway need only fork; a cold one imports for 2.2 s, and on 2 cores many wait their
+    turn."""
     mcp_connect_s: float = 30.0
     """Connecting took 18 s at the p99 with 300 clients in one process; the SDK sets no bound."""
     mcp_list_s: float = 30.0

@@ -29,8 +29,8 @@ CALL_ID = "envkit/call_id"
 """Key of the call id in a request's ``_meta``; the gateway journals by it."""
 
 _MAX_EVENT_BYTES = 32 << 20
-"""One answer on an event stream. A page image of a document is 1-5 MiB as base64, and the SDK's own
-bound of 1 MiB would end the call."""
+"""Bytes of one answer on an event stream: a rendered page in base64 passes the SDK's own bound of
+1 MiB, which would end the call; a server gone mad must still not fill the memory."""
 
 type _Request[T] = Callable[[Client, HttpTrace], Coroutine[object, object, T]]
 

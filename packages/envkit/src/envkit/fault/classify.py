@@ -48,8 +48,8 @@ _OUTSIDE = {
 OWN_SHARE = 0.9
 """Share of the budget that the model's own doing must have used for a timeout to be the model's.
 
-The rest is what the harness needs around it at most: 10 % of a 30-minute budget is 3 minutes, ten
-times the p99 of connecting, listing and writing records in our trials.
+The rest is the harness's: a tenth of a 30-minute budget is 3 minutes, ten times what connecting
+took at the p99 with 300 clients in one process (18 s).
 """
 
 
