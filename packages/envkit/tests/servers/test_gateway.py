@@ -299,3 +299,37 @@ def test_the_call_log_has_one_line_a_call(start: Start, tmp_path) -> None:
     assert [line["code"] for line in lines] == ["ok", "ok", "not_found"]
     assert [line["replayed"] for line in lines] == [False, True, False]
     assert all(line["tool"] == LIST and line["seconds"] >= 0 for line in lines)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_call_the_client_gives_up_is_killed(start: Start, root, mode: str) -> None:
+    served = start()
+    call = ("code_execution_server_code_exec", {"code": "echo $$ > pid.txt; exec sleep 30"})
+
+    async def give_up():
+        async with connected(served, mode=mode) as client:
+            task = asyncio.create_task(client.call_tool(*call))
+            mark = root / "pid.txt"
+            await until(lambda: mark.exists() and mark.read_text().strip())
+            pid = int(mark.read_text())
+            assert is_running(pid)
+            task.cancel()
+            await until(lambda: not is_running(pid))
+            assert not (await client.call_tool(LIST, {})).is_error
+
+    asyncio.run(give_up())
+
+
+def test_cancelling_the_server_stops_it_quietly(config: GatewayConfig, capfd) -> None:
+    async def run_and_cancel():
+        with socket.create_server(("127.0.0.1", 0)) as mcp:
+            task = asyncio.create_task(
+                serve(config, LocalRunner(), mcp_socket=mcp, data_socket=None)
+            )
+            await asyncio.sleep(0.1)
+            task.cancel()
+            await asyncio.wait([task])
+            return task.cancelled()
+
+    assert asyncio.run(asyncio.wait_for(run_and_cancel(), WAIT_S))
+    assert capfd.readouterr().err == ""

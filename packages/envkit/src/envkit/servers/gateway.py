@@ -33,7 +33,7 @@ from envkit.servers.guard import Guard
 from envkit.servers.protocol import mcp_server
 from envkit.servers.warmup import exchange
 
-STOP_S = 2.0
+STOP_S = 2
 """How long open requests may take once the gateway was told to stop."""
 BODY_BYTES = 8 << 20
 
@@ -75,25 +75,36 @@ def build_data_app(config: GatewayConfig) -> ASGIApp:
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to `serve`, which may run two of these at once."""
+    """Leaves signals to `serve`, and sleeps until it is told to stop.
+
+    The original wakes ten times a second; hundreds of idle gateways would keep a core busy.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                log_level="error",
+                access_log=False,
+                lifespan="on",
+                ws="none",
+                server_header=False,
+                date_header=False,
+                timeout_graceful_shutdown=STOP_S,
+            )
+        )
+        self._stopping = asyncio.Event()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
         yield
 
+    async def main_loop(self) -> None:
+        await self._stopping.wait()
 
-def _server(app: ASGIApp) -> _Server:
-    return _Server(
-        uvicorn.Config(
-            app,
-            log_level="error",
-            access_log=False,
-            lifespan="on",
-            ws="none",
-            server_header=False,
-            timeout_graceful_shutdown=int(STOP_S),
-        )
-    )
+    def stop(self) -> None:
+        self.should_exit = True
+        self._stopping.set()
 
 
 async def serve(
@@ -112,23 +123,31 @@ async def serve(
     if mcp_socket.family != socket.AF_UNIX:
         # Inherited by accepted sockets; without it each reply waits 40 ms for a delayed ACK.
         mcp_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    servers = [(_server(build_app(config, runner)), mcp_socket)]
+    served = [(_Server(build_app(config, runner)), mcp_socket)]
     if data_socket is not None:
-        servers.append((_server(build_data_app(config)), data_socket))
+        served.append((_Server(build_data_app(config)), data_socket))
+    await _until_told([server for server, _ in served], [sock for _, sock in served])
+
+
+async def _until_told(servers: list[_Server], sockets: list[socket.socket]) -> None:
+    """Run the servers until one ends, SIGTERM comes or the caller is cancelled; then stop all."""
 
     def stop() -> None:
-        for server, _ in servers:
-            server.should_exit = True
+        for server in servers:
+            server.stop()
 
     loop = asyncio.get_running_loop()
     if threading.current_thread() is threading.main_thread():
         loop.add_signal_handler(signal.SIGTERM, stop)
+    pairs = zip(servers, sockets, strict=True)
+    tasks = [asyncio.create_task(server.serve(sockets=[sock])) for server, sock in pairs]
     try:
-        async with asyncio.TaskGroup() as tasks:
-            for server, listening in servers:
-                tasks.create_task(server.serve(sockets=[listening]))
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
+        stop()
+        await asyncio.wait(tasks)
         loop.remove_signal_handler(signal.SIGTERM)
+    await asyncio.gather(*tasks)
 
 
 def warm() -> None:
@@ -152,5 +171,6 @@ async def _warm(folder: Path) -> None:
         try:
             await exchange(listening.getsockname()[1], "warm", folder)
         finally:
-            os.kill(os.getpid(), signal.SIGTERM)
-            await serving
+            serving.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await serving

@@ -5,6 +5,7 @@ Uses the protocol library's low-level server, so that what is advertised and ret
 `arguments` and `contract` say, with nothing added in between.
 """
 
+from functools import cache
 from typing import Any
 
 import mcp_types as types
@@ -46,8 +47,9 @@ def mcp_server(desk: Desk) -> Server[Any]:
     )
 
 
+@cache
 def advertise(tool: Tool) -> types.Tool:
-    """The tool as `tools/list` shows it."""
+    """The tool as `tools/list` shows it. Made once: before a fork, when the process was warmed."""
     return types.Tool(
         name=full_name(tool),
         description=tool.about,

@@ -7,8 +7,9 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from envkit.servers.pdf.ink import read_page
+from envkit.servers.pdf.library import opened
 from envkit.servers.pdf.page import lay_out
-from envkit.servers.pdf.pdfium import opened, read_page
 
 EXCHANGE_S = 60.0
 PDF = b"""%PDF-1.4

@@ -9,10 +9,15 @@ from typing import Any
 
 from envkit.servers.contract import ToolFault
 from envkit.servers.filesystem.entries import shown
+from envkit.servers.pdf.ink import read_page
+from envkit.servers.pdf.library import WRONG_PASSWORD, PdfError, opened, read_fields
 from envkit.servers.pdf.page import Kind, PageText, lay_out
-from envkit.servers.pdf.pdfium import WRONG_PASSWORD, PdfError, opened, read_fields, read_page
 from envkit.servers.tool import World
 
+SERVER = "pdf_server"
+STOP_EARLY = 0.6
+"""Of the deadline: a call that still has pages to do then answers with `next`."""
+AS_IMAGE = "use read_page_as_image to see it"
 HEADER_WITHIN = 1024
 """Bytes: a PDF says so near its start."""
 

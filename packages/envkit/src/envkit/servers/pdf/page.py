@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from envkit.servers.pdf.columns import blocks
-from envkit.servers.pdf.pdfium import Char, Ink
+from envkit.servers.pdf.ink import Char, Ink
 from envkit.servers.pdf.render import render
 from envkit.servers.pdf.tables import MERGED, Table, tables
 from envkit.servers.pdf.words import Word, single, words

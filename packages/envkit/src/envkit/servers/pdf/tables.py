@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from envkit.servers.pdf.pdfium import Rule
+from envkit.servers.pdf.ink import Rule
 from envkit.servers.pdf.words import Word, lines
 
 SNAP = 3.0

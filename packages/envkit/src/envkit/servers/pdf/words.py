@@ -8,7 +8,7 @@ not mixed letter by letter; lines are built by position alone.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from envkit.servers.pdf.pdfium import Char
+from envkit.servers.pdf.ink import Char
 
 WORD_GAP = 0.15
 """Of the font size: a wider gap between two characters ends the word."""
