@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import orjson
 
-from envkit.deadline import DeadlineExceeded, deadline
+from envkit.deadline import Budgets, DeadlineExceeded, deadline
 from envkit.fault import EnvkitError, HarnessError, Phase, Policy, classify
 from envkit.preflight.types import (
     Event,
@@ -57,8 +57,8 @@ STARTS_PER_S: Final = 25.0
 
 _RETRY_CAP_S: Final = 2.0
 _GAUGE_S: Final = 0.25
-_MARGIN_S: Final = 120.0
-"""What a trial may take beyond its own timeouts: its starts, transfers and teardowns."""
+_TRANSFERS: Final = 8
+"""Of one trial: what the agent leaves comes out and goes into the verifier's box, with its logs."""
 
 
 class TrialDied(HarnessError):
@@ -122,13 +122,14 @@ class ForkServerLauncher:
         shared: dict[Path, tuple[Prepared | None, float]] = {}
         for spec in specs:
             if spec.task_dir not in shared:
-                shared[spec.task_dir] = (self._prepared(spec.task_dir), _limit_s(spec.task_dir))
+                limit_s = _limit_s(spec.task_dir, self._options.budgets)
+                shared[spec.task_dir] = (self._prepared(spec.task_dir), limit_s)
         return [_Trial(spec, *shared[spec.task_dir]) for spec in specs]
 
     def _prepared(self, task_dir: Path) -> Prepared | None:
         try:
             return prepare(task_dir) if self._local else None
-        except EnvkitError:
+        except Exception:
             return None  # the trial prepares again, and reports what is wrong as its own fault
 
     async def _trial(self, server: Server, trial: _Trial) -> None:
@@ -156,8 +157,8 @@ class ForkServerLauncher:
         last = trial.attempts[-1]
         if last.reward_valid or len(trial.attempts) >= MAX_ATTEMPTS:
             return False  # a rewarded trial is never rerun
-        blocking = [fault for fault in last.faults if not fault.policy.reward_valid]
-        return bool(blocking) and all(fault.policy.retry for fault in blocking)
+        # One that may pass is enough: what seems final beside it may be its consequence.
+        return any(f.policy.retry for f in last.faults if not f.policy.reward_valid)
 
     async def _attempt(self, server: Server, trial: _Trial) -> Attempt:
         request = TrialRequest(
@@ -183,7 +184,7 @@ class ForkServerLauncher:
         try:
             ended = await self._process(server, trial, spec, log)
             return _with_cpu(_read_attempt(trial_dir, ended), ended)
-        except (EnvkitError, OSError, ValueError) as error:
+        except Exception as error:  # the boundary: no trial ends the run of the others
             fault = classify(error, Phase.RUN)
             return Attempt(number=request.attempt, started_at=started_at, faults=(fault,))
         finally:
@@ -281,20 +282,25 @@ def _started(spec: TrialSpec) -> TrialStarted:
     return TrialStarted(trial_id=spec.trial_id, task=spec.task_dir.name, sample=spec.sample)
 
 
-def _limit_s(task_dir: Path) -> float:
-    """Seconds after which a trial's process is killed: its own timeouts and a margin."""
+def _limit_s(task_dir: Path, budgets: Budgets) -> float:
+    """Seconds after which a trial's process is killed: its own timeouts and all its budgets."""
+    around_s = 2 * (budgets.start_s + budgets.stop_s) + budgets.gateway_start_s + budgets.setup_s
+    around_s += budgets.mcp_connect_s + budgets.mcp_close_s + _TRANSFERS * budgets.transfer_s
     try:
         task = load_task(task_dir)
     except EnvkitError:
-        return _MARGIN_S
-    return task.agent_timeout_s + task.verifier_timeout_s + _MARGIN_S
+        return around_s
+    return task.agent_timeout_s + task.verifier_timeout_s + around_s
 
 
 def _read_attempt(trial_dir: Path, ended: dict[str, Any]) -> Attempt:
     path = trial_dir / ATTEMPT_NAME
     if not path.is_file():
         raise TrialDied(f"the trial's process ended with {_ending(ended['code'])}")
-    return attempt_from_dict(orjson.loads(path.read_bytes()))
+    try:
+        return attempt_from_dict(orjson.loads(path.read_bytes()))
+    except (ValueError, KeyError, TypeError) as error:
+        raise TrialDied(f"{path.name} is no record of an attempt: {error!r}") from error
 
 
 def _ending(code: int) -> str:

@@ -36,8 +36,11 @@ def warm() -> None:
 
 
 def main(spec: dict[str, Any], sock: socket.socket) -> None:
-    """Run the trial that ``spec`` describes; called in the forked child."""
-    asyncio.run(_main(spec, sock))
+    """Run the trial that ``spec`` describes; called in the forked child, which exits after it.
+
+    Not by ``asyncio.run``: that would wait for operations that were abandoned at their deadline.
+    """
+    asyncio.new_event_loop().run_until_complete(_main(spec, sock))
 
 
 async def _main(spec: dict[str, Any], sock: socket.socket) -> None:
