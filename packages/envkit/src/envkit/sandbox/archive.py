@@ -8,6 +8,8 @@ the verifier as it stands. Each answers with one of the exit statuses below.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import shutil
 import stat
@@ -20,33 +22,70 @@ DONE: Final = 0
 FAILED: Final = 1
 MISSING: Final = 2
 TOO_BIG: Final = 3
+FULL: Final = 4
+"""The box has written all it may."""
+BLOCKED: Final = 5
+"""What the box holds stands in the way: a file where a directory is needed, no permission."""
 IS_DIRECTORY: Final = 10
 IS_FILE: Final = 11
+
+_FULL: Final = {errno.ENOSPC, errno.EDQUOT}
+_BLOCKED: Final = {
+    errno.EACCES,
+    errno.EEXIST,
+    errno.EISDIR,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.ENOTDIR,
+    errno.ENOTEMPTY,
+    errno.EPERM,
+}
 
 
 def pack(path: str, fd: int, limit: int) -> int:
     """Write ``path`` (a file, or what is in a directory) as a tar stream to ``fd``.
 
-    Only directories, regular files and symbolic links travel. A file its owner made unreadable
-    is left out. More than ``limit`` bytes (sparse files count in full) is TOO_BIG.
+    Only directories, regular files and symbolic links travel. What its owner made unreadable is
+    left out. More than ``limit`` bytes (sparse files count in full) is TOO_BIG.
     """
-    if not os.path.lexists(path):
+    if not os.path.exists(path):
         return MISSING
     if sum(info.st_size for _, info in _members(path)) > limit:
         return TOO_BIG
     with os.fdopen(fd, "wb") as stream, tarfile.open(fileobj=stream, mode="w|") as tar:
-        for name, info in _members(path):
-            if os.access(name, os.R_OK, follow_symlinks=False) or stat.S_ISLNK(info.st_mode):
-                tar.add(name, _inside(name, path), recursive=False)
+        for name, _ in _members(path):
+            _add(tar, name, _inside(name, path))
     return DONE
 
 
 def unpack(path: str, fd: int) -> int:
     """Extract the tar stream from ``fd`` below the directory ``path``, which is created."""
-    os.makedirs(path, exist_ok=True)
-    with os.fdopen(fd, "rb") as stream, tarfile.open(fileobj=stream, mode="r|") as tar:
-        tar.extractall(path, filter=_as_owner)
+    with os.fdopen(fd, "rb") as stream:
+        try:
+            os.makedirs(path, exist_ok=True)
+            with tarfile.open(fileobj=stream, mode="r|") as tar:
+                tar.extractall(path, filter=_as_owner)
+        except OSError as error:
+            return FULL if error.errno in _FULL else _blocked(error)
     return DONE
+
+
+def _blocked(error: OSError) -> int:
+    return BLOCKED if error.errno in _BLOCKED else FAILED
+
+
+def _add(tar: tarfile.TarFile, path: str, name: str) -> None:
+    """Add one member; one that cannot be opened is left out, whoever made it so."""
+    info = os.lstat(path)
+    if not stat.S_ISREG(info.st_mode):
+        tar.add(path, name, recursive=False)
+        return
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return
+    with os.fdopen(fd, "rb") as file:
+        tar.addfile(tar.gettarinfo(arcname=name, fileobj=file), file)
 
 
 def kind(path: str) -> int:
@@ -97,7 +136,13 @@ def _hostile(member: tarfile.TarInfo, target: str) -> tarfile.TarInfo | None:
 
 
 def _as_owner(member: tarfile.TarInfo, target: str) -> tarfile.TarInfo:
-    """Inside the box everything belongs to its only user, whoever it was outside."""
+    """Inside the box everything belongs to its only user, whoever it was outside.
+
+    What lies there already is removed first: writing into a pipe that nobody reads never ends.
+    """
+    place = os.path.join(target, member.name)
+    if os.path.lexists(place) and not os.path.isdir(place):
+        os.unlink(place)
     return tarfile.data_filter(member, target).replace(uid=0, gid=0, uname="", gname="", deep=False)
 
 
@@ -106,21 +151,17 @@ def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def _members(path: str) -> Iterator[tuple[str, os.stat_result]]:
-    top = os.lstat(path)
-    if not stat.S_ISDIR(top.st_mode):
-        yield path, os.stat(path) if stat.S_ISLNK(top.st_mode) else top
+    if not os.path.isdir(path):
+        yield os.path.realpath(path), os.stat(path)
         return
     for directory, names, files in os.walk(path):
         for name in sorted((*names, *files)):
             full = os.path.join(directory, name)
-            info = os.lstat(full)
-            if (
-                stat.S_ISDIR(info.st_mode)
-                or stat.S_ISREG(info.st_mode)
-                or stat.S_ISLNK(info.st_mode)
-            ):
-                yield full, info
+            with contextlib.suppress(OSError):  # listed but not searchable: left out
+                info = os.lstat(full)
+                if stat.S_IFMT(info.st_mode) in (stat.S_IFDIR, stat.S_IFREG, stat.S_IFLNK):
+                    yield full, info
 
 
 def _inside(name: str, path: str) -> str:
-    return os.path.basename(path) if name == path else os.path.relpath(name, path)
+    return os.path.relpath(name, path) if os.path.isdir(path) else os.path.basename(path)

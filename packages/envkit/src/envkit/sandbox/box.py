@@ -94,6 +94,7 @@ async def start(
                 complaint = await loopio.read_some(err_r, _STDERR_BYTES)
                 raise SandboxStartFailed(f"bubblewrap: {_last_line(complaint)}")
         pid = int(orjson.loads(info)["child-pid"])
+        _spare(pid)
     except BaseException:
         with contextlib.suppress(ProcessLookupError):
             os.kill(monitor, signal.SIGKILL)
@@ -104,6 +105,12 @@ async def start(
         for fd in (info_r, out_r, err_r):
             os.close(fd)
     return Box(pid, monitor, life_w, group, limits, view.network)
+
+
+def _spare(pid: int) -> None:
+    """Process 1 is the last that an out-of-memory kill may choose; only root may say so."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/oom_score_adj", "w") as file:
+        file.write("-1000")
 
 
 def _last_line(text: bytes) -> str:

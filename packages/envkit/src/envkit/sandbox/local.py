@@ -30,6 +30,7 @@ from envkit.deadline import DeadlineExceeded, deadline
 from envkit.fault import (
     DiskFull,
     EndlessCommand,
+    KilledOwnBox,
     OutOfMemory,
     ProcessLimit,
     SandboxDied,
@@ -51,10 +52,6 @@ _MAX_OUTPUT: Final = 4 << 20
 """Bytes of output kept of one command of the harness."""
 
 _ENV: Final = {"PATH": AGENT_PATH, "HOME": "/root", "LANG": "C.UTF-8"}
-_ARCHIVE_FAULTS: Final = {
-    archive.FAILED: "could not be packed or unpacked",
-    archive.TOO_BIG: "is larger than the box's storage",
-}
 
 
 class LocalEnvironment(BaseEnvironment):
@@ -64,7 +61,8 @@ class LocalEnvironment(BaseEnvironment):
     _name: str = ""
     _endpoint: GatewayAddress | None = None
     _data_socket: Path | None = None
-    _gone: str = ""
+    _limits: Limits = Limits()
+    _own_doing: KilledOwnBox | None = None
 
     @staticmethod
     @override
@@ -93,7 +91,9 @@ class LocalEnvironment(BaseEnvironment):
         prepared = await asyncio.to_thread(self._session.prepare, self.environment_dir.parent)
         self._name = self._session.box_name(self._role())
         self._session.handlers[self._name] = self._ended
-        await self._ask("open", spec=self._spec(prepared).to_dict())
+        spec = self._spec(prepared)
+        self._limits = spec.limits
+        await self._ask("open", spec=spec.to_dict())
         if not self._enable_environment_dir_upload:
             await self.upload_dir(self.environment_dir, "/tests")
         if self._role() == "agent" and self.task_env_config.mcp_servers:
@@ -172,6 +172,10 @@ class LocalEnvironment(BaseEnvironment):
             await self._transfer("empty", _text(path))
         return ExecResult(stdout="", stderr="", return_code=0)
 
+    async def settle(self) -> None:
+        """Kill what the agent left running, so that what is collected stands still."""
+        await self._ask("sweep")
+
     async def tool_endpoint(self) -> GatewayAddress:
         """Where this trial's gateway answers.
 
@@ -242,7 +246,7 @@ class LocalEnvironment(BaseEnvironment):
                 max_output=_MAX_OUTPUT,
             )
         except RequestFailed as error:
-            _raise(error)
+            self._raise(error)
 
     async def _ask(self, op: str, fds: list[int] | None = None, **arguments: Any) -> dict[str, Any]:
         if self._session is None or not self._name:
@@ -250,7 +254,7 @@ class LocalEnvironment(BaseEnvironment):
         try:
             return await self._session.channel.ask(op, fds or [], box=self._name, **arguments)
         except RequestFailed as error:
-            _raise(error)
+            self._raise(error)
 
     async def _transfer(self, what: str, path: str, fds: list[int] | None = None) -> int:
         return int((await self._ask("transfer", fds, what=what, path=path))["status"])
@@ -263,8 +267,12 @@ class LocalEnvironment(BaseEnvironment):
         with contextlib.suppress(BrokenPipeError):  # the box ended first; its status says why
             await asyncio.to_thread(_write_all, write_end, write)
         status = await asking
+        if status == archive.FULL:
+            raise DiskFull(f"{directory} in the box: the box has written all it may")
+        if status == archive.BLOCKED and self._role() == "agent":
+            raise KilledOwnBox(f"{directory} in the box: what the box holds stands in the way")
         if status != archive.DONE:
-            raise TransferFailed(f"{directory} in the box {_ARCHIVE_FAULTS.get(status, 'failed')}")
+            raise TransferFailed(f"{directory} in the box could not be written")
 
     async def _fetch(self, source: str, target: Path) -> None:
         read_end, write_end = os.pipe()
@@ -280,12 +288,27 @@ class LocalEnvironment(BaseEnvironment):
         if status != archive.DONE or broken:
             raise TransferFailed(f"{source} in the box: {broken or 'could not be packed'}")
 
-    def _ended(self, event: str) -> None:
+    def _raise(self, error: RequestFailed) -> Never:
+        if error.code == "SandboxDied":
+            raise self._own_doing or SandboxDied(error.message) from error
+        if error.code == "DeadlineExceeded":
+            raise DeadlineExceeded("start", ledger().budgets.start_s) from error
+        raise SandboxStartFailed(f"{error.code}: {error.message}") from error
+
+    def _ended(self, event: str, usage: Usage) -> None:
         """The fork server says that a part of this environment ended by itself."""
-        gone = SandboxDied if event == "box_exit" else ServerDisconnected
-        what = "box" if event == "box_exit" else "gateway"
-        self._gone = what
-        ledger().note(gone(f"the {self._role()}'s {what} is gone"))
+        if event == "gateway_exit":
+            ledger().note(ServerDisconnected("the gateway is gone"))
+        elif self._role() == "agent" and self._ran_out(usage):
+            self._own_doing = KilledOwnBox("the agent's box ended because it used up its memory")
+            ledger().note(self._own_doing)
+        else:
+            ledger().note(SandboxDied(f"the {self._role()}'s box is gone"))
+
+    def _ran_out(self, usage: Usage) -> bool:
+        """Whether the box hit its own limit: the host's killer also comes when the host is out."""
+        near = 0.95 * self._limits.memory_mib
+        return usage.oom_kills > 0 and usage.peak_memory_mib >= near
 
     def _account(self, closed: dict[str, Any]) -> None:
         """Enter what the boxes used, and what the agent's own code ran into."""
@@ -297,22 +320,18 @@ class LocalEnvironment(BaseEnvironment):
         if self._role() != "agent":
             return
         with book.during("act"):
-            if usage.oom_kills:
+            if self._ran_out(usage):
                 book.note(OutOfMemory(f"{usage.oom_kills} processes of the agent's box killed"))
+            elif usage.oom_kills:
+                book.note(
+                    SandboxDied("the host ran out of memory and killed the agent's processes")
+                )
             if usage.fork_refusals:
                 book.note(ProcessLimit("the agent's box reached its limit of processes"))
             if usage.disk_full:
                 book.note(DiskFull("the agent's box has written all it may"))
             if closed["endless"]:
                 book.note(EndlessCommand(f"{closed['endless']} commands of the agent were killed"))
-
-
-def _raise(error: RequestFailed) -> Never:
-    if error.code == "SandboxDied":
-        raise SandboxDied(error.message) from error
-    if error.code == "DeadlineExceeded":
-        raise DeadlineExceeded("start", ledger().budgets.start_s) from error
-    raise SandboxStartFailed(f"{error.code}: {error.message}") from error
 
 
 def _text(path: str | PurePath) -> str:

@@ -42,6 +42,10 @@ _KILL_S: Final = 15.0
 _LOG_DIRECTORIES: Final = ("logs/agent", "logs/verifier", "logs/artifacts", "tests", "solution")
 
 
+Announce = Callable[[str, Usage], None]
+"""Takes an event and what the agent's box had used by then."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closed:
     """What an environment used in all, and what of it could not be removed."""
@@ -61,7 +65,7 @@ class Lodging:
     stage: Stage
     workspace: Workspace
     box: boxes.Box
-    announce: Callable[[str], None]
+    announce: Announce
     groups: Parent | None
     run: str
     _commands: dict[str, int] = field(default_factory=dict[str, int])
@@ -130,7 +134,9 @@ class Lodging:
             "empty": lambda: archive.empty(path),
         }[request["what"]]
         try:
-            waiter = enter.enter(self.box.target(), keep=fds, body=work)
+            # Outside the box's group: an agent that used up its memory must not stop the carrier.
+            target = replace(self.box.target(), group=None)
+            waiter = enter.enter(target, keep=fds, body=work)
         finally:
             for fd in fds:
                 os.close(fd)
@@ -233,7 +239,7 @@ class Lodging:
             await serving
         self._serving = False
         if self._closing is None:
-            self.announce("gateway_exit")
+            self.announce("gateway_exit", self.usage())
 
     def _watch_pid(self, pid: int, event: str) -> None:
         async def wait() -> None:
@@ -243,7 +249,7 @@ class Lodging:
             finally:
                 os.close(fd)
             if self._closing is None:
-                self.announce(event)
+                self.announce(event, self.usage())
 
         self._keep(wait())
 
@@ -258,7 +264,7 @@ async def open_lodging(
     stage: Stage,
     groups: Parent | None,
     run: str,
-    announce: Callable[[str], None],
+    announce: Announce,
 ) -> Lodging:
     """Mount the workspace and start the agent's box.
 

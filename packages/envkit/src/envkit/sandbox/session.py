@@ -27,6 +27,7 @@ from typing import IO, Any, Final
 from envkit.deadline import deadline
 from envkit.fault import SandboxUnavailable
 from envkit.sandbox.channel import Channel, EventSink
+from envkit.sandbox.limits import Usage
 from envkit.sandbox.prepare import Prepared, prepare
 from envkit.sandbox.spec import ServerSettings
 from envkit.sandbox.stage import OWNER, STAGES
@@ -47,7 +48,7 @@ _KEPT: Final = (
 )
 """Environment of the fork server: its memory is copied into gateways, so no key may be in it."""
 
-Handler = Callable[[str], None]
+Handler = Callable[[str, Usage], None]
 
 
 @dataclass(slots=True)
@@ -59,7 +60,7 @@ class Session:
     go: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the barrier of the run is lifted."""
     handlers: dict[str, Handler] = field(default_factory=dict[str, Handler])
-    """By box name: called with ``box_exit`` or ``gateway_exit``."""
+    """By box name: called with ``box_exit`` or ``gateway_exit`` and what the box had used."""
     _channel: Channel | None = None
     _names: Any = field(default_factory=lambda: itertools.count(1))
 
@@ -89,11 +90,11 @@ class Session:
         if message["event"] == "go":
             self.go.set()
         elif handler := self.handlers.get(message.get("box", "")):
-            handler(message["event"])
+            handler(message["event"], Usage(**message["usage"]))
 
     def _lost(self) -> None:
         for handler in list(self.handlers.values()):
-            handler("box_exit")
+            handler("box_exit", Usage())
 
 
 _current: Session | None = None

@@ -8,6 +8,7 @@ phases, and decides from its result *and* the ledger whether the reward may be t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import resource
 import time
 from collections.abc import Awaitable, Callable
@@ -20,9 +21,17 @@ from harbor.models.trial.result import TrialResult
 from harbor.trial.hooks import TrialEvent, TrialHookEvent
 from harbor.trial.trial import Trial
 
-from envkit.fault import Fault, Phase, classify, error_policy_overrides
+from envkit.deadline import within
+from envkit.fault import (
+    EnvkitError,
+    Fault,
+    Phase,
+    RewardUnreadable,
+    classify,
+    error_policy_overrides,
+)
 from envkit.sandbox import guard
-from envkit.sandbox.ledger import Ledger
+from envkit.sandbox.ledger import Ledger, ledger
 from envkit.trial.record import Attempt
 from envkit.trial.request import TrialRequest
 
@@ -66,14 +75,15 @@ def _error_policy() -> dict[str, Any]:
 
 
 def _agent(request: TrialRequest) -> AgentConfig:
+    setup_s = request.budgets.setup_s
     if request.agent == "replay":
         calls = str(request.task_dir / "solution" / "calls.jsonl")
-        budgets = asdict(request.budgets)
+        known = {"calls_path": calls, "budgets": asdict(request.budgets)}
         path = "envkit.agent.replay:ReplayAgent"
-        return AgentConfig(import_path=path, kwargs={"calls_path": calls, "budgets": budgets})
+        return AgentConfig(import_path=path, kwargs=known, override_setup_timeout_sec=setup_s)
     if ":" in request.agent:
-        return AgentConfig(import_path=request.agent)
-    return AgentConfig(name=request.agent)
+        return AgentConfig(import_path=request.agent, override_setup_timeout_sec=setup_s)
+    return AgentConfig(name=request.agent, override_setup_timeout_sec=setup_s)
 
 
 def _follow(trial: Trial, book: Ledger, hold: Hold) -> None:
@@ -83,23 +93,47 @@ def _follow(trial: Trial, book: Ledger, hold: Hold) -> None:
         book.enter("act")
 
     trial.add_hook(TrialEvent.AGENT_START, agent_starts)
-    trial.add_hook(TrialEvent.AGENT_END, _entering(book, "collect"))
-    trial.add_hook(TrialEvent.VERIFICATION_START, _entering(book, "grade"))
+
+    async def agent_ends(_: TrialHookEvent) -> None:
+        book.enter("collect")
+        await _settle(trial)
+
+    trial.add_hook(TrialEvent.AGENT_END, agent_ends)
+
+    async def verifier_starts(_: TrialHookEvent) -> None:
+        book.enter("grade")
+
+    trial.add_hook(TrialEvent.VERIFICATION_START, verifier_starts)
 
 
-def _entering(book: Ledger, phase: str) -> Callable[[TrialHookEvent], Awaitable[None]]:
-    async def enter(_: TrialHookEvent) -> None:
-        book.enter(phase)
+async def _settle(trial: Trial) -> None:
+    """Stop what the agent left running, unless the task collects from what runs.
 
-    return enter
+    A box that is gone is on the ledger already; a hook that raises would end the trial.
+    """
+    settle = getattr(trial.agent_environment, "settle", None)
+    if settle is None or trial.task.config.verifier.collect:
+        return
+    with contextlib.suppress(EnvkitError):
+        await within("stop", ledger().budgets.stop_s, settle())
 
 
 def _faults(result: TrialResult, book: Ledger) -> list[Fault]:
     """What decided first: Harbor's exception, then what the guard saw and Harbor did not say."""
     infos = [result.exception_info, *(s.exception_info for s in result.step_results or [])]
     told = [classify(info.model_dump(), _phase_of(result)) for info in infos if info is not None]
-    faults = [*told, *book.faults]
+    faults = [*told, *book.faults, *_unread(result)]
     return sorted(dict.fromkeys(faults), key=lambda fault: fault.policy.reward_valid)
+
+
+def _unread(result: TrialResult) -> list[Fault]:
+    """A verdict without the one number that training reads is none."""
+    verdict = result.verifier_result
+    if verdict is None or "reward" in (verdict.rewards or {}):
+        return []
+    keys = ", ".join(verdict.rewards or {}) or "nothing"
+    error = RewardUnreadable(f"the verifier wrote {keys}, but no 'reward'")
+    return [classify(error, Phase.GRADE)]
 
 
 def _phase_of(result: TrialResult) -> Phase:
