@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deadlines and an honest ledger around any Harbor environment.
 
-Contract: every start, exec, transfer and stop has a deadline of ours. A bare ``TimeoutError``
+Contract: every start, exec, look, transfer and stop has a deadline of ours. A bare ``TimeoutError``
 never leaves: Harbor would take it for the agent's. ``stop`` never raises, so it never costs a
 reward. What failed stands in the ledger even where Harbor goes on without a word, because an
 artifact that was lost on the way must not become a reward of 0.
@@ -20,8 +20,8 @@ from typing import Any, Final, override
 from harbor.environments.base import BaseEnvironment, ExecResult
 from harbor.utils.import_path import import_class
 
-from envkit.deadline import DeadlineExceeded, within
-from envkit.fault import EnvkitError, SandboxStartFailed, TransferFailed
+from envkit.deadline import within
+from envkit.fault import EnvkitError, SandboxError, SandboxStartFailed, TransferFailed
 from envkit.sandbox.ledger import ledger
 
 _PREFIX: Final = "guarded__"
@@ -44,7 +44,7 @@ class Guarded(BaseEnvironment):
             try:
                 await within("stop", ledger().budgets.stop_s, super().stop(delete))
             except Exception as error:
-                ledger().note(error)
+                self._note(error, SandboxError)
                 self.logger.warning("teardown failed: %s", error)
 
     @override
@@ -57,9 +57,10 @@ class Guarded(BaseEnvironment):
         user: str | int | None = None,
         **more: Any,
     ) -> ExecResult:
-        seconds = float(timeout_sec) if timeout_sec else self._exec_seconds()
+        op, seconds = self._exec_budget()
+        seconds = float(timeout_sec) if timeout_sec else seconds
         work = super().exec(command, cwd=cwd, env=env, timeout_sec=timeout_sec, user=user, **more)
-        return await self._noted("exec", seconds, work, None)
+        return await self._noted(op, seconds, work, SandboxError)
 
     @override
     async def upload_file(self, source_path: Path | str, target_path: str) -> None:
@@ -77,12 +78,31 @@ class Guarded(BaseEnvironment):
     async def download_dir(self, source_dir: str, target_dir: Path | str) -> None:
         await self._fetched(source_dir, super().download_dir(source_dir, target_dir))
 
-    def _exec_seconds(self) -> float:
-        """What a command without a limit of its own gets: the verifier's run is a command too."""
-        return ledger().budgets.verify_s if ledger().grading() else ledger().budgets.exec_s
+    @override
+    async def is_dir(self, path: str, user: str | int | None = None) -> bool:
+        return await self._carried(super().is_dir(path, user))
 
-    async def _carried(self, work: Awaitable[None]) -> None:
-        await self._noted("transfer", ledger().budgets.transfer_s, work, TransferFailed)
+    @override
+    async def is_file(self, path: str, user: str | int | None = None) -> bool:
+        return await self._carried(super().is_file(path, user))
+
+    @override
+    async def ensure_dirs(self, dirs: Any, *, chmod: bool = True) -> ExecResult | None:
+        return await self._carried(super().ensure_dirs(dirs, chmod=chmod))
+
+    @override
+    async def empty_dirs(self, dirs: Any, *, chmod: bool = True) -> ExecResult | None:
+        return await self._carried(super().empty_dirs(dirs, chmod=chmod))
+
+    def _exec_budget(self) -> tuple[str, float]:
+        """Name and seconds of a command without a limit of its own; the verifier's is one too."""
+        budgets = ledger().budgets
+        if ledger().grading():
+            return "verify", budgets.verify_s
+        return "exec", budgets.exec_s
+
+    async def _carried[T](self, work: Awaitable[T]) -> T:
+        return await self._noted("transfer", ledger().budgets.transfer_s, work, TransferFailed)
 
     async def _fetched(self, source: str, work: Awaitable[None]) -> None:
         """A file that is not there is for the caller to judge; a lost one is a fault."""
@@ -106,18 +126,16 @@ class Guarded(BaseEnvironment):
         return await super().is_dir(source) or await super().is_file(source)
 
     async def _noted[T](
-        self, op: str, seconds: float, work: Awaitable[T], stands_for: type[EnvkitError] | None
+        self, op: str, seconds: float, work: Awaitable[T], stands_for: type[EnvkitError]
     ) -> T:
         try:
             return await within(op, seconds, work)
         except Exception as error:
             raise self._note(error, stands_for) from error
 
-    def _note(self, error: Exception, stands_for: type[EnvkitError] | None) -> Exception:
+    def _note(self, error: Exception, stands_for: type[EnvkitError]) -> EnvkitError:
         """Enter it in the ledger, under our name where the provider's says nothing."""
-        if isinstance(error, TimeoutError):
-            error = DeadlineExceeded("exec", self._exec_seconds())
-        if stands_for and not isinstance(error, EnvkitError):
+        if not isinstance(error, EnvkitError):
             error = stands_for(f"{type(error).__name__}: {error}")
         ledger().note(error)
         return error

@@ -13,8 +13,9 @@ import resource
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from harbor.models.trial.config import AgentConfig, EnvironmentConfig, TaskConfig, TrialConfig
 from harbor.models.trial.result import TrialResult
@@ -36,6 +37,8 @@ from envkit.trial.record import Attempt
 from envkit.trial.request import TrialRequest
 
 Hold = Callable[[], Awaitable[None]]
+
+_ORDER: Final = tuple(Phase)
 
 
 async def run_trial(request: TrialRequest, book: Ledger, hold: Hold) -> Attempt:
@@ -119,11 +122,22 @@ async def _settle(trial: Trial) -> None:
 
 
 def _faults(result: TrialResult, book: Ledger) -> list[Fault]:
-    """What decided first: Harbor's exception, then what the guard saw and Harbor did not say."""
+    """What decided first: what takes the reward away, in the order in which it struck.
+
+    In one phase what the guard saw comes before what Harbor tells, which may be its consequence.
+    """
     infos = [result.exception_info, *(s.exception_info for s in result.step_results or [])]
-    told = [classify(info.model_dump(), _phase_of(result)) for info in infos if info is not None]
-    faults = [*told, *book.faults, *_unread(result)]
-    return sorted(dict.fromkeys(faults), key=lambda fault: fault.policy.reward_valid)
+    told = [
+        classify(info.model_dump(), _phase_at(result, info.occurred_at))
+        for info in infos
+        if info is not None
+    ]
+    faults = [*book.faults, *told, *_unread(result)]
+    return sorted(dict.fromkeys(faults), key=_precedence)
+
+
+def _precedence(fault: Fault) -> tuple[bool, int]:
+    return fault.policy.reward_valid, _ORDER.index(fault.phase)
 
 
 def _unread(result: TrialResult) -> list[Fault]:
@@ -136,13 +150,17 @@ def _unread(result: TrialResult) -> list[Fault]:
     return [classify(error, Phase.GRADE)]
 
 
-def _phase_of(result: TrialResult) -> Phase:
-    """Where Harbor's own exception was raised, by which of its timers had begun."""
-    if result.verifier is not None:
-        return Phase.GRADE
-    if result.agent_execution is not None:
-        return Phase.ACT
-    return Phase.SETUP if result.agent_setup is not None else Phase.START
+def _phase_at(result: TrialResult, when: datetime) -> Phase:
+    """Where Harbor's own exception was raised, by which of its timers had begun by then."""
+    timers = (
+        (Phase.GRADE, result.verifier),
+        (Phase.ACT, result.agent_execution),
+        (Phase.SETUP, result.agent_setup),
+    )
+    begun = (
+        phase for phase, timer in timers if timer and timer.started_at and timer.started_at <= when
+    )
+    return next(begun, Phase.START)
 
 
 def _attempt(
