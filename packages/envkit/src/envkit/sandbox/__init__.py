@@ -12,12 +12,16 @@ archive       files in and out of a box, by trusted code
 wire          JSON messages with descriptors over a Unix socket
 channel       requests and answers; a channel is a capability
 spec          what is asked of the fork server
+nursery       the warmed process whose copies trials and gateways are
 lodging       what one environment of a trial occupies
-forkserver    the single-threaded, warmed process that starts it all
+forkserver    the small, single-threaded process that starts it all
 prepare       what all trials of a task share
 session       a trial's way to its fork server
 command       run a command in a box over a channel
+carrier       carry files into and out of a box over a channel
+gateway       start a trial's gateway and wait for its first answer
 ledger        what happened, whether anybody up the stack saw it
+account       what a closed environment used, and what agent code ran into
 guard         deadlines and the ledger around any Harbor environment
 local         the Harbor environment over boxes
 unsafe        the Harbor environment without isolation, by explicit choice

@@ -30,7 +30,6 @@ from envkit.sandbox import kernel, loopio
 from envkit.sandbox.bwrap import bwrap_binary
 from envkit.sandbox.cgroup import Group, Parent, dissolve, find_parent, leftovers
 from envkit.sandbox.channel import Channel
-from envkit.sandbox.limits import Usage
 from envkit.sandbox.lodging import Lodging, open_lodging
 from envkit.sandbox.spec import BoxSpec, ServerSettings
 from envkit.sandbox.stage import Stage
@@ -201,9 +200,9 @@ class ForkServer:
     async def _open(self, trial: str, spec: BoxSpec) -> None:
         unique = replace(spec, name=f"{self._settings.run}-{trial}-{spec.name}")
 
-        def announce(what: str, usage: Usage) -> None:
+        def announce(what: str, error: str) -> None:
             if trial in self._trials:
-                self._trials[trial].tell(what, box=spec.name, usage=asdict(usage))
+                self._trials[trial].tell(what, box=spec.name, error=error)
 
         self._lodgings[f"{trial}/{spec.name}"] = await open_lodging(
             unique, self._stage, self._groups, self._settings.run, announce

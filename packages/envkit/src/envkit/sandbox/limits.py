@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import resource
 from dataclasses import dataclass
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,10 @@ class Limits:
             _lower(resource.RLIMIT_NPROC, self.processes)
 
 
+_NEAR: Final = 0.95
+"""Share of the memory limit at which a kill is taken for the limit's."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """What a box used since it started, and the limits it ran into."""
@@ -39,6 +44,10 @@ class Usage:
     oom_kills: int = 0
     fork_refusals: int = 0
     disk_full: bool = False
+
+    def ran_out_of_memory(self, limits: Limits) -> bool:
+        """Whether the box hit its own limit: the host's killer also comes when the host is out."""
+        return self.oom_kills > 0 and self.peak_memory_mib >= _NEAR * limits.memory_mib
 
 
 def _lower(kind: int, value: int) -> None:

@@ -11,14 +11,9 @@ that enters the box, never by what the box holds. Errors are envkit's, classifie
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import secrets
-import socket
-import tempfile
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path, PurePath, PurePosixPath
-from typing import IO, Any, Final, Never, override
+from typing import Any, Final, Never, override
 
 from harbor.environments.base import BaseEnvironment, ExecResult
 from harbor.environments.capabilities import (
@@ -26,23 +21,21 @@ from harbor.environments.capabilities import (
     EnvironmentResourceCapabilities,
 )
 
-from envkit.deadline import DeadlineExceeded, deadline
+from envkit.deadline import DeadlineExceeded
 from envkit.fault import (
-    DiskFull,
-    EndlessCommand,
+    EnvkitError,
     KilledOwnBox,
-    OutOfMemory,
-    ProcessLimit,
     SandboxDied,
     SandboxStartFailed,
     ServerDisconnected,
     ServerStartFailed,
-    TransferFailed,
 )
-from envkit.sandbox import archive, command
+from envkit.sandbox import archive, carrier, command
+from envkit.sandbox.account import account
 from envkit.sandbox.channel import RequestFailed
+from envkit.sandbox.gateway import Gateway, start_gateway
 from envkit.sandbox.ledger import ledger
-from envkit.sandbox.limits import Limits, Usage
+from envkit.sandbox.limits import Limits
 from envkit.sandbox.lodging import AGENT_PATH
 from envkit.sandbox.prepare import Prepared
 from envkit.sandbox.session import Session, session
@@ -52,6 +45,11 @@ _MAX_OUTPUT: Final = 4 << 20
 """Bytes of output kept of one command of the harness."""
 
 _ENV: Final = {"PATH": AGENT_PATH, "HOME": "/root", "LANG": "C.UTF-8"}
+_ENDINGS: Final[Mapping[str, type[EnvkitError]]] = {
+    "SandboxDied": SandboxDied,
+    "KilledOwnBox": KilledOwnBox,
+    "ServerDisconnected": ServerDisconnected,
+}
 
 
 class LocalEnvironment(BaseEnvironment):
@@ -59,10 +57,8 @@ class LocalEnvironment(BaseEnvironment):
 
     _session: Session | None = None
     _name: str = ""
-    _endpoint: GatewayAddress | None = None
-    _data_socket: Path | None = None
     _limits: Limits = Limits()
-    _own_doing: KilledOwnBox | None = None
+    _gateway: Gateway | None = None
 
     @staticmethod
     @override
@@ -97,7 +93,7 @@ class LocalEnvironment(BaseEnvironment):
         if not self._enable_environment_dir_upload:
             await self.upload_dir(self.environment_dir, "/tests")
         if self._role() == "agent" and self.task_env_config.mcp_servers:
-            await self._start_gateway(prepared)
+            await self._start_gateway(self._session, prepared)
 
     @override
     async def stop(self, delete: bool) -> None:
@@ -105,15 +101,15 @@ class LocalEnvironment(BaseEnvironment):
             return
         name, self._name = self._name, ""
         self._session.handlers.pop(name, None)
-        if self._data_socket is not None:
-            self._data_socket.unlink(missing_ok=True)
+        if self._gateway is not None:
+            self._gateway.forget()
         try:
             closed = await self._session.channel.ask("close", box=name)
         except RequestFailed as error:
             if error.code != "KeyError":  # a box that never opened has nothing to close
                 raise SandboxDied(error.message) from error
             return
-        self._account(closed)
+        account(ledger(), self._role(), closed, self._limits)
 
     @override
     async def exec(
@@ -136,40 +132,32 @@ class LocalEnvironment(BaseEnvironment):
 
     @override
     async def upload_file(self, source_path: Path | str, target_path: str) -> None:
-        target = PurePosixPath(target_path)
-        await self._send(
-            str(target.parent),
-            lambda stream: archive.write_tree(Path(source_path), stream, target.name),
-        )
+        await carrier.send_file(self._transfer, Path(source_path), PurePosixPath(target_path))
 
     @override
     async def upload_dir(self, source_dir: Path | str, target_dir: str) -> None:
-        await self._send(target_dir, lambda stream: archive.write_tree(Path(source_dir), stream))
+        await carrier.send_dir(self._transfer, Path(source_dir), target_dir)
 
     @override
     async def download_file(self, source_path: str, target_path: Path | str) -> None:
-        target = Path(target_path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".fetched-") as holder:
-            await self._fetch(source_path, Path(holder))
-            (Path(holder) / PurePosixPath(source_path).name).replace(target)
+        await carrier.fetch_file(self._transfer, source_path, Path(target_path))
 
     @override
     async def download_dir(self, source_dir: str, target_dir: Path | str) -> None:
-        await self._fetch(source_dir, Path(target_dir))
+        await carrier.fetch_dir(self._transfer, source_dir, Path(target_dir))
 
     @override
     async def is_dir(self, path: str, user: str | int | None = None) -> bool:
-        return await self._transfer("kind", path) == archive.IS_DIRECTORY
+        return await self._transfer("kind", path, []) == archive.IS_DIRECTORY
 
     @override
     async def is_file(self, path: str, user: str | int | None = None) -> bool:
-        return await self._transfer("kind", path) == archive.IS_FILE
+        return await self._transfer("kind", path, []) == archive.IS_FILE
 
     @override
     async def empty_dirs(self, dirs: Any, *, chmod: bool = True) -> ExecResult | None:
         for path in dirs:
-            await self._transfer("empty", _text(path))
+            await self._transfer("empty", _text(path), [])
         return ExecResult(stdout="", stderr="", return_code=0)
 
     async def settle(self) -> None:
@@ -182,14 +170,14 @@ class LocalEnvironment(BaseEnvironment):
         Raises:
             ServerStartFailed: the task declares no MCP servers, so there is none.
         """
-        if self._endpoint is None:
+        if self._gateway is None:
             raise ServerStartFailed("this environment has no gateway; the task declares no servers")
-        return self._endpoint
+        return self._gateway.address
 
     @property
     def data_socket(self) -> Path | None:
         """Host-side Unix socket of ``/data/populate`` and ``/data/snapshot``."""
-        return self._data_socket
+        return self._gateway.data_socket if self._gateway else None
 
     def _role(self) -> str:
         return "agent" if self.session_id.endswith("__env") else "verifier"
@@ -211,24 +199,20 @@ class LocalEnvironment(BaseEnvironment):
             start_s=min(ledger().budgets.start_s, config.build_timeout_sec),
         )
 
-    async def _start_gateway(self, prepared: Prepared) -> None:
+    async def _start_gateway(self, at: Session, prepared: Prepared) -> None:
         ledger().enter("gateway")
-        token = secrets.token_urlsafe(24)
-        config = {"servers": list(prepared.servers), "token": token}
-        stage = (await session()).stage
-        self._data_socket = stage / f"{self.session_id[:40]}-{secrets.token_hex(4)}.sock"
         seconds = ledger().budgets.gateway_start_s
-        log = self.trial_paths.trial_dir / "gateway.log"
-        with (
-            socket.create_server(("127.0.0.1", 0)) as mcp,
-            _unix(self._data_socket) as data,
-            log.open("ab") as complaints,
-        ):
-            fds = [mcp.fileno(), data.fileno(), complaints.fileno()]
-            port = mcp.getsockname()[1]
-            await self._ask("gateway", fds, config=config, start_s=seconds)
-        self._endpoint = GatewayAddress(url=f"http://127.0.0.1:{port}/mcp/", token=token)
-        await _answering(port, seconds)
+
+        async def ask(config: dict[str, Any], fds: list[int]) -> object:
+            return await self._ask("gateway", fds, config=config, start_s=seconds)
+
+        self._gateway = await start_gateway(
+            ask,
+            servers=prepared.servers,
+            stage=at.stage,
+            log=self.trial_paths.trial_dir / "gateway.log",
+            seconds=seconds,
+        )
 
     async def _run(
         self, argv: list[str], cwd: str | None, env: dict[str, str] | None, timeout_s: float | None
@@ -246,7 +230,7 @@ class LocalEnvironment(BaseEnvironment):
                 max_output=_MAX_OUTPUT,
             )
         except RequestFailed as error:
-            self._raise(error)
+            _raise(error)
 
     async def _ask(self, op: str, fds: list[int] | None = None, **arguments: Any) -> dict[str, Any]:
         if self._session is None or not self._name:
@@ -254,123 +238,24 @@ class LocalEnvironment(BaseEnvironment):
         try:
             return await self._session.channel.ask(op, fds or [], box=self._name, **arguments)
         except RequestFailed as error:
-            self._raise(error)
+            _raise(error)
 
-    async def _transfer(self, what: str, path: str, fds: list[int] | None = None) -> int:
+    async def _transfer(self, what: str, path: str, fds: list[int]) -> int:
         return int((await self._ask("transfer", fds, what=what, path=path))["status"])
 
-    async def _send(self, directory: str, write: Callable[[IO[bytes]], None]) -> None:
-        read_end, write_end = os.pipe()
-        asking = asyncio.ensure_future(self._transfer("unpack", directory, [read_end]))
-        await asyncio.sleep(0)
-        os.close(read_end)
-        with contextlib.suppress(BrokenPipeError):  # the box ended first; its status says why
-            await asyncio.to_thread(_write_all, write_end, write)
-        status = await asking
-        if status == archive.FULL:
-            raise DiskFull(f"{directory} in the box: the box has written all it may")
-        if status == archive.BLOCKED and self._role() == "agent":
-            raise KilledOwnBox(f"{directory} in the box: what the box holds stands in the way")
-        if status != archive.DONE:
-            raise TransferFailed(f"{directory} in the box could not be written")
-
-    async def _fetch(self, source: str, target: Path) -> None:
-        read_end, write_end = os.pipe()
-        asking = asyncio.ensure_future(self._transfer("pack", source, [write_end]))
-        await asyncio.sleep(0)
-        os.close(write_end)
-        broken = await asyncio.to_thread(_read_all, read_end, target)
-        status = await asking
-        if status == archive.MISSING:
-            raise FileNotFoundError(f"{source} is not in the box")
-        if status == archive.TOO_BIG:
-            raise DiskFull(f"{source} in the box is larger than the box's storage")
-        if status != archive.DONE or broken:
-            raise TransferFailed(f"{source} in the box: {broken or 'could not be packed'}")
-
-    def _raise(self, error: RequestFailed) -> Never:
-        if error.code == "SandboxDied":
-            raise self._own_doing or SandboxDied(error.message) from error
-        if error.code == "DeadlineExceeded":
-            raise DeadlineExceeded("start", ledger().budgets.start_s) from error
-        raise SandboxStartFailed(f"{error.code}: {error.message}") from error
-
-    def _ended(self, event: str, usage: Usage) -> None:
+    def _ended(self, error: str) -> None:
         """The fork server says that a part of this environment ended by itself."""
-        if event == "gateway_exit":
-            ledger().note(ServerDisconnected("the gateway is gone"))
-        elif self._role() == "agent" and self._ran_out(usage):
-            self._own_doing = KilledOwnBox("the agent's box ended because it used up its memory")
-            ledger().note(self._own_doing)
-        else:
-            ledger().note(SandboxDied(f"the {self._role()}'s box is gone"))
+        part = "gateway" if error == "ServerDisconnected" else "box"
+        ledger().note(_ENDINGS[error](f"the {self._role()}'s {part} is gone"))
 
-    def _ran_out(self, usage: Usage) -> bool:
-        """Whether the box hit its own limit: the host's killer also comes when the host is out."""
-        near = 0.95 * self._limits.memory_mib
-        return usage.oom_kills > 0 and usage.peak_memory_mib >= near
 
-    def _account(self, closed: dict[str, Any]) -> None:
-        """Enter what the boxes used, and what the agent's own code ran into."""
-        book = ledger()
-        usage = Usage(**closed["usage"])
-        book.usage[self._role()] = usage
-        book.usage[f"{self._role()}-gateway"] = Usage(**closed["gateway"])
-        book.left += closed["left"]
-        if self._role() != "agent":
-            return
-        with book.during("act"):
-            if self._ran_out(usage):
-                book.note(OutOfMemory(f"{usage.oom_kills} processes of the agent's box killed"))
-            elif usage.oom_kills:
-                book.note(
-                    SandboxDied("the host ran out of memory and killed the agent's processes")
-                )
-            if usage.fork_refusals:
-                book.note(ProcessLimit("the agent's box reached its limit of processes"))
-            if usage.disk_full:
-                book.note(DiskFull("the agent's box has written all it may"))
-            if closed["endless"]:
-                book.note(EndlessCommand(f"{closed['endless']} commands of the agent were killed"))
+def _raise(error: RequestFailed) -> Never:
+    if error.code in _ENDINGS:
+        raise _ENDINGS[error.code](error.message) from error
+    if error.code == "DeadlineExceeded":
+        raise DeadlineExceeded("start", ledger().budgets.start_s) from error
+    raise SandboxStartFailed(f"{error.code}: {error.message}") from error
 
 
 def _text(path: str | PurePath) -> str:
     return path if isinstance(path, str) else path.as_posix()
-
-
-def _write_all(fd: int, write: Callable[[IO[bytes]], None]) -> None:
-    with os.fdopen(fd, "wb") as stream:
-        write(stream)
-
-
-def _read_all(fd: int, target: Path) -> str:
-    """Extract a stream; what was wrong with it, empty for nothing."""
-    import tarfile
-
-    with os.fdopen(fd, "rb") as stream:
-        try:
-            archive.extract(stream, target)
-        except tarfile.ReadError as error:
-            while stream.read(1 << 16):
-                pass
-            return str(error)
-    return ""
-
-
-def _unix(path: Path) -> socket.socket:
-    sock = socket.socket(socket.AF_UNIX)
-    sock.bind(str(path))
-    sock.listen(16)
-    return sock
-
-
-async def _answering(port: int, seconds: float) -> None:
-    """Wait until the gateway answers a request: the socket listens long before it does."""
-    async with deadline("gateway_start", seconds):
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
-        await writer.drain()
-        status = await reader.readline()
-        writer.close()
-    if b" 200 " not in status and b" 401 " not in status:
-        raise ServerStartFailed(f"the gateway answered {status[:60]!r} to /health")

@@ -42,8 +42,8 @@ _KILL_S: Final = 15.0
 _LOG_DIRECTORIES: Final = ("logs/agent", "logs/verifier", "logs/artifacts", "tests", "solution")
 
 
-Announce = Callable[[str, Usage], None]
-"""Takes an event and what the agent's box had used by then."""
+Announce = Callable[[str, str], None]
+"""Takes an event and the name of the error that it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ class Lodging:
         finally:
             self._commands.pop(request["exec"], None)
         if ended.code == enter.CANNOT_ENTER or not self.box.alive():
-            raise RequestFailed("SandboxDied", f"box {self.spec.name} is gone")
+            raise self._gone()
         after = self.usage()
         return {
             "status": ended.code,
@@ -121,7 +121,7 @@ class Lodging:
         async with deadline("stop", _SWEEP_S):
             ended = await loopio.wait_child(enter.sweep(self.box.target()))
         if ended.code == enter.CANNOT_ENTER:
-            raise RequestFailed("SandboxDied", f"box {self.spec.name} is gone")
+            raise self._gone()
         return {}
 
     async def transfer(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -142,7 +142,7 @@ class Lodging:
                 os.close(fd)
         ended = await loopio.wait_child(waiter)
         if ended.code == enter.CANNOT_ENTER:
-            raise RequestFailed("SandboxDied", f"box {self.spec.name} is gone")
+            raise self._gone()
         return {"status": ended.code}
 
     async def start_gateway(
@@ -213,6 +213,14 @@ class Lodging:
         """Announce ``box_exit`` when the agent's box ends without being asked."""
         self._watch_pid(self.box.pid, "box_exit")
 
+    def _gone(self) -> RequestFailed:
+        return RequestFailed(self._why_gone(), f"box {self.spec.name} is gone")
+
+    def _why_gone(self) -> str:
+        """A box that used up its memory killed itself, process 1 included."""
+        ran_out = self.usage().ran_out_of_memory(self.spec.limits)
+        return "KilledOwnBox" if ran_out else "SandboxDied"
+
     async def _kill_for_gateway(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         self._endless += request["exec"] in self._commands
         return self.kill_command(request["exec"])
@@ -239,7 +247,7 @@ class Lodging:
             await serving
         self._serving = False
         if self._closing is None:
-            self.announce("gateway_exit", self.usage())
+            self.announce("gateway_exit", "ServerDisconnected")
 
     def _watch_pid(self, pid: int, event: str) -> None:
         async def wait() -> None:
@@ -249,7 +257,7 @@ class Lodging:
             finally:
                 os.close(fd)
             if self._closing is None:
-                self.announce(event, self.usage())
+                self.announce(event, self._why_gone())
 
         self._keep(wait())
 

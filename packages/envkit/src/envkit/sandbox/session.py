@@ -27,7 +27,6 @@ from typing import IO, Any, Final
 from envkit.deadline import deadline
 from envkit.fault import SandboxUnavailable
 from envkit.sandbox.channel import Channel, EventSink
-from envkit.sandbox.limits import Usage
 from envkit.sandbox.prepare import Prepared, prepare
 from envkit.sandbox.spec import ServerSettings
 from envkit.sandbox.stage import OWNER, STAGES
@@ -48,7 +47,7 @@ _KEPT: Final = (
 )
 """Environment of the fork server: its memory is copied into gateways, so no key may be in it."""
 
-Handler = Callable[[str, Usage], None]
+Handler = Callable[[str], None]
 
 
 @dataclass(slots=True)
@@ -60,7 +59,7 @@ class Session:
     go: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the barrier of the run is lifted."""
     handlers: dict[str, Handler] = field(default_factory=dict[str, Handler])
-    """By box name: called with ``box_exit`` or ``gateway_exit`` and what the box had used."""
+    """By box name: called with the name of the error when a part of it ended by itself."""
     _channel: Channel | None = None
     _names: Any = field(default_factory=lambda: itertools.count(1))
 
@@ -90,11 +89,11 @@ class Session:
         if message["event"] == "go":
             self.go.set()
         elif handler := self.handlers.get(message.get("box", "")):
-            handler(message["event"], Usage(**message["usage"]))
+            handler(message["error"])
 
     def _lost(self) -> None:
         for handler in list(self.handlers.values()):
-            handler("box_exit", Usage())
+            handler("SandboxDied")
 
 
 _current: Session | None = None
