@@ -40,6 +40,8 @@ class Board:
                 )
             case RunGauges():
                 self.gauges = event
+            case Notice():
+                pass
 
     def in_phase(self) -> dict[str, int]:
         """How many trials are in each phase now, in the order of the phases."""

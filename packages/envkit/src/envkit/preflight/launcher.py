@@ -13,17 +13,15 @@ import os
 import random
 import time
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
-
-from envkit.deadline import Budgets, DeadlineExceeded, deadline
-from envkit.fault import EnvkitError, HarnessError, Phase, Policy, classify
+from envkit.preflight.attempt import Order, limit_s, run_attempt
 from envkit.preflight.types import (
     Event,
     Leftover,
+    Notice,
     RunGauges,
     RunOptions,
     TrialEnded,
@@ -31,18 +29,11 @@ from envkit.preflight.types import (
     TrialSpec,
     TrialStarted,
 )
+from envkit.preflight.waves import Barrier, Pace
 from envkit.sandbox.prepare import Prepared, prepare
 from envkit.sandbox.reaper import remnants
 from envkit.sandbox.session import Server, forkserver
-from envkit.task import load_task
-from envkit.trial.record import (
-    ATTEMPT_NAME,
-    Attempt,
-    TrialRecord,
-    attempt_from_dict,
-    decided_by,
-    write_record,
-)
+from envkit.trial.record import Attempt, TrialRecord, decided_by, write_record
 from envkit.trial.request import TrialRequest
 
 LOCAL: Final = "envkit.sandbox.local:LocalEnvironment"
@@ -57,14 +48,8 @@ STARTS_PER_S: Final = 25.0
 
 _RETRY_CAP_S: Final = 2.0
 _GAUGE_S: Final = 0.25
-_TRANSFERS: Final = 8
-"""Of one trial: what the agent leaves comes out and goes into the verifier's box, with its logs."""
-
-
-class TrialDied(HarnessError):
-    """The process of a trial ended without leaving an attempt."""
-
-    policy = Policy(retry=True, grade=False, reward_valid=False)
+_QUIET_S: Final = 2.0
+"""Preparing takes no longer when all is in the cache; beyond that the user is told."""
 
 
 @dataclass(slots=True)
@@ -89,13 +74,18 @@ class ForkServerLauncher:
         self._random = random.Random(options.seed)
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._slots = asyncio.Semaphore(options.concurrency)
-        self._starts = _Pace(STARTS_PER_S, self._random)
-        self._barrier = _Barrier()
-        self._memory_before = _available_mib()
+        self._starts = Pace(STARTS_PER_S, self._random)
+        self._barrier = Barrier()
+        self._memory_before = 0.0
 
     async def run(self, specs: Sequence[TrialSpec]) -> AsyncGenerator[Event]:
         """Run every spec; see `Launcher`."""
-        trials = await asyncio.to_thread(self._prepare_all, specs)
+        preparing = asyncio.create_task(asyncio.to_thread(self._prepare_all, specs))
+        await asyncio.wait([preparing], timeout=_QUIET_S)
+        if not preparing.done():
+            yield Notice(line="building what the tasks' boxes share; this happens once")
+        trials = await preparing
+        self._memory_before = _available_mib()
         wave = min(self._options.concurrency, len(trials))
         self._barrier.arm(wave if self._options.barrier else 0)
         run = self._options.run_token
@@ -122,8 +112,8 @@ class ForkServerLauncher:
         shared: dict[Path, tuple[Prepared | None, float]] = {}
         for spec in specs:
             if spec.task_dir not in shared:
-                limit_s = _limit_s(spec.task_dir, self._options.budgets)
-                shared[spec.task_dir] = (self._prepared(spec.task_dir), limit_s)
+                seconds = limit_s(spec.task_dir, self._options.budgets)
+                shared[spec.task_dir] = (self._prepared(spec.task_dir), seconds)
         return [_Trial(spec, *shared[spec.task_dir]) for spec in specs]
 
     def _prepared(self, task_dir: Path) -> Prepared | None:
@@ -171,42 +161,14 @@ class ForkServerLauncher:
             budgets=self._options.budgets,
             unsafe=self._unsafe,
         )
-        started_at = time.time()
-        trial_dir = request.trials_dir / request.trial_name
-        trial_dir.mkdir(parents=True, exist_ok=True)
-        log = os.open(trial_dir / "process.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        spec = {
-            "request": request.to_dict(),
-            "prepared": trial.prepared.to_dict() if trial.prepared else None,
-            "stage": str(server.stage),
-            "hold": self._barrier.armed,
-        }
-        try:
-            ended = await self._process(server, trial, spec, log)
-            return _with_cpu(_read_attempt(trial_dir, ended), ended)
-        except Exception as error:  # the boundary: no trial ends the run of the others
-            fault = classify(error, Phase.RUN)
-            return Attempt(number=request.attempt, started_at=started_at, faults=(fault,))
-        finally:
-            os.close(log)
-
-    async def _process(
-        self, server: Server, trial: _Trial, spec: dict[str, Any], log: int
-    ) -> dict[str, Any]:
-        name = trial.spec.trial_id
-        env = {} if self._local else dict(os.environ)
-        running = asyncio.ensure_future(
-            server.channel.ask("trial", [log], trial=name, spec=spec, env=env)
+        order = Order(
+            request=request,
+            prepared=trial.prepared,
+            limit_s=trial.limit_s,
+            hold=self._barrier.armed,
+            env={} if self._local else dict(os.environ),
         )
-        try:
-            async with deadline("trial", trial.limit_s):
-                return await asyncio.shield(running)
-        except DeadlineExceeded as error:
-            await server.channel.ask("stop", trial=name)
-            await running
-            raise TrialDied(f"did not end within {trial.limit_s:g} s and was killed") from error
-        finally:
-            running.cancel()
+        return await run_attempt(server, order)
 
     def _hear(self, message: dict[str, Any]) -> None:
         trial = message.get("trial", "")
@@ -233,82 +195,8 @@ class ForkServerLauncher:
                 await server.channel.ask("tell", trial="*", name="go")
 
 
-@dataclass(slots=True)
-class _Barrier:
-    """Holds the first wave until each of its trials is up, or will never be."""
-
-    wave: int = 0
-    armed: bool = False
-    _up: set[str] = field(default_factory=set[str])
-    _gone: set[str] = field(default_factory=set[str])
-
-    def arm(self, wave: int) -> None:
-        self.wave, self.armed = wave, wave > 0
-
-    @property
-    def held(self) -> int:
-        """Trials that are up and not over."""
-        return len(self._up - self._gone)
-
-    def up(self, trial: str) -> None:
-        self._up.add(trial)
-
-    def gone(self, trial: str) -> None:
-        self._gone.add(trial)
-
-    def completed(self) -> bool:
-        """True once, when the wave is complete."""
-        if not self.armed or len(self._up | self._gone) < self.wave:
-            return False
-        self.armed = False
-        return True
-
-
-class _Pace:
-    """At most so many starts a second, with jitter, in the order they were asked for."""
-
-    def __init__(self, per_s: float, dice: random.Random) -> None:
-        self._gap_s = 1 / per_s
-        self._dice = dice
-        self._next = 0.0
-
-    async def wait(self) -> None:
-        now = time.monotonic()
-        self._next = max(self._next, now) + self._gap_s * self._dice.uniform(0.5, 1.5)
-        await asyncio.sleep(self._next - now)
-
-
 def _started(spec: TrialSpec) -> TrialStarted:
     return TrialStarted(trial_id=spec.trial_id, task=spec.task_dir.name, sample=spec.sample)
-
-
-def _limit_s(task_dir: Path, budgets: Budgets) -> float:
-    """Seconds after which a trial's process is killed: its own timeouts and all its budgets."""
-    around_s = 2 * (budgets.start_s + budgets.stop_s) + budgets.gateway_start_s + budgets.setup_s
-    around_s += budgets.mcp_connect_s + budgets.mcp_close_s + _TRANSFERS * budgets.transfer_s
-    try:
-        task = load_task(task_dir)
-    except EnvkitError:
-        return around_s
-    return task.agent_timeout_s + task.verifier_timeout_s + around_s
-
-
-def _read_attempt(trial_dir: Path, ended: dict[str, Any]) -> Attempt:
-    path = trial_dir / ATTEMPT_NAME
-    if not path.is_file():
-        raise TrialDied(f"the trial's process ended with {_ending(ended['code'])}")
-    try:
-        return attempt_from_dict(orjson.loads(path.read_bytes()))
-    except (ValueError, KeyError, TypeError) as error:
-        raise TrialDied(f"{path.name} is no record of an attempt: {error!r}") from error
-
-
-def _ending(code: int) -> str:
-    return f"signal {-code}" if code < 0 else f"status {code}"
-
-
-def _with_cpu(attempt: Attempt, ended: dict[str, Any]) -> Attempt:
-    return replace(attempt, cpu_s={**attempt.cpu_s, "trial": float(ended["cpu_s"])})
 
 
 def _record(trial: _Trial) -> TrialRecord:

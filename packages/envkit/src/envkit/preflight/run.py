@@ -18,7 +18,7 @@ from envkit.preflight.fit import fit
 from envkit.preflight.host import Supply, measure
 from envkit.preflight.report import could_not_run, make_report
 from envkit.preflight.tally import Ending, Tally
-from envkit.preflight.types import Launcher, Leftover, Plan, Report, View
+from envkit.preflight.types import Event, Launcher, Leftover, Notice, Plan, Report, View
 
 CLEANUP_S: Final = 60.0
 """Killing 550 boxes takes 4 s; one that resists this long is a leak, and is reported as one."""
@@ -62,7 +62,7 @@ async def _drive(
         async with contextlib.aclosing(launcher.run(plan.specs)) as events:
             async for event in events:
                 tally.add(event)
-                view.event(event)
+                _show(view, event)
 
     work = asyncio.create_task(pump(), name="preflight")
     interrupted = False
@@ -89,6 +89,14 @@ def _innermost(error: Exception) -> Exception:
     if not isinstance(error, ExceptionGroup):
         return error
     return _innermost(cast("ExceptionGroup[Exception]", error).exceptions[0])
+
+
+def _show(view: View, event: Event) -> None:
+    """Give an event its place on the screen."""
+    if isinstance(event, Notice):
+        view.notice(event.line)
+    else:
+        view.event(event)
 
 
 def _forget_cancellation() -> None:

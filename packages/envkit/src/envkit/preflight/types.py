@@ -100,7 +100,14 @@ class RunGauges:
     """Memory of all processes of the run together."""
 
 
-type Event = TrialStarted | TrialPhase | TrialEnded | RunGauges
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """Something worth a line to whoever watches, that is no trial's."""
+
+    line: str
+
+
+type Event = Notice | TrialStarted | TrialPhase | TrialEnded | RunGauges
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

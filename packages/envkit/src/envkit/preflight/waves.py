@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When trials start, and when the first wave of them goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Barrier:
+    """Holds the first wave until each of its trials is up, or will never be."""
+
+    wave: int = 0
+    armed: bool = False
+    _up: set[str] = field(default_factory=set[str])
+    _gone: set[str] = field(default_factory=set[str])
+
+    def arm(self, wave: int) -> None:
+        """Wait for so many trials; none disarms it."""
+        self.wave, self.armed = wave, wave > 0
+
+    @property
+    def held(self) -> int:
+        """Trials that are up and not over."""
+        return len(self._up - self._gone)
+
+    def up(self, trial: str) -> None:
+        """A trial's box lives and its gateway has answered."""
+        self._up.add(trial)
+
+    def gone(self, trial: str) -> None:
+        """A trial is over, whether it ever was up or not."""
+        self._gone.add(trial)
+
+    def completed(self) -> bool:
+        """True once, when the wave is complete."""
+        if not self.armed or len(self._up | self._gone) < self.wave:
+            return False
+        self.armed = False
+        return True
+
+
+class Pace:
+    """At most so many starts a second, with jitter, in the order they were asked for."""
+
+    def __init__(self, per_s: float, dice: random.Random) -> None:
+        self._gap_s = 1 / per_s
+        self._dice = dice
+        self._next = 0.0
+
+    async def wait(self) -> None:
+        """Wait for the next start."""
+        now = time.monotonic()
+        self._next = max(self._next, now) + self._gap_s * self._dice.uniform(0.5, 1.5)
+        await asyncio.sleep(self._next - now)
