@@ -11,7 +11,15 @@ from dataclasses import dataclass, field
 
 from envkit.preflight.gate import faulted, wrong_reward
 from envkit.preflight.text import one_line, seconds
-from envkit.preflight.types import PHASES, Event, RunGauges, TrialEnded, TrialPhase, TrialStarted
+from envkit.preflight.types import (
+    PHASES,
+    Event,
+    Notice,
+    RunGauges,
+    TrialEnded,
+    TrialPhase,
+    TrialStarted,
+)
 from envkit.trial.record import TrialRecord
 
 
