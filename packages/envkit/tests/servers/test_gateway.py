@@ -327,9 +327,10 @@ def test_cancelling_the_server_stops_it_quietly(config: GatewayConfig, capfd) ->
                 serve(config, LocalRunner(), mcp_socket=mcp, data_socket=None)
             )
             await asyncio.sleep(0.1)
+            immediate = mcp.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
             task.cancel()
             await asyncio.wait([task])
-            return task.cancelled()
+            return task.cancelled() and immediate
 
     assert asyncio.run(asyncio.wait_for(run_and_cancel(), WAIT_S))
     assert capfd.readouterr().err == ""

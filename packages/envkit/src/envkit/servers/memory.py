@@ -8,7 +8,8 @@ from here. Children see it by copy-on-write and return what they parsed in `Done
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 
-MEMORY_CHARS = 16 << 20
+MEMORY_CHARS = 4 << 20
+"""Of one gateway: about a thousand pages. Hundreds of gateways share one machine."""
 
 
 class Memory(Mapping[str, str]):
