@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -136,6 +137,8 @@ def test_long_output_is_shown_at_both_ends_and_kept_in_a_file(config: GatewayCon
     assert str(path) in reply.texts[0]
     assert len(path.read_text().splitlines()) > 100_000
     path.unlink()
+    with contextlib.suppress(OSError):
+        path.parent.rmdir()
     desk.close()
 
 
