@@ -14,9 +14,9 @@ import os
 import shutil
 import stat
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, cast
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -29,6 +29,11 @@ BLOCKED: Final = 5
 IS_DIRECTORY: Final = 10
 IS_FILE: Final = 11
 
+_CHUNK: Final = 1 << 16
+_END_MARK: Final = 1024
+"""Bytes: an archive ends with at least two blocks of zeros."""
+
+_UNNAMEABLE: Final = {errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL}
 _FULL: Final = {errno.ENOSPC, errno.EDQUOT}
 _BLOCKED: Final = {
     errno.EACCES,
@@ -46,11 +51,12 @@ def pack(path: str, fd: int, limit: int) -> int:
     """Write ``path`` (a file, or what is in a directory) as a tar stream to ``fd``.
 
     Only directories, regular files and symbolic links travel. What its owner made unreadable is
-    left out. More than ``limit`` bytes (sparse files count in full) is TOO_BIG.
+    left out. Sparse files whose holes are more than ``limit`` bytes are TOO_BIG; what is really
+    there is bounded by the box's storage.
     """
     if not os.path.exists(path):
         return MISSING
-    if sum(info.st_size for _, info in _members(path)) > limit:
+    if sum(_holes(info) for _, info in _members(path)) > limit:
         return TOO_BIG
     with os.fdopen(fd, "wb") as stream, tarfile.open(fileobj=stream, mode="w|") as tar:
         for name, _ in _members(path):
@@ -63,7 +69,7 @@ def unpack(path: str, fd: int) -> int:
     with os.fdopen(fd, "rb") as stream:
         try:
             os.makedirs(path, exist_ok=True)
-            with tarfile.open(fileobj=stream, mode="r|") as tar:
+            with _whole(stream) as tar:
                 tar.extractall(path, filter=_as_owner)
         except OSError as error:
             return FULL if error.errno in _FULL else _blocked(error)
@@ -75,17 +81,36 @@ def _blocked(error: OSError) -> int:
 
 
 def _add(tar: tarfile.TarFile, path: str, name: str) -> None:
-    """Add one member; one that cannot be opened is left out, whoever made it so."""
+    """Add one member; one that cannot be opened is left out, whoever made it so.
+
+    Not by ``gettarinfo``, which asks the box's own /etc/passwd for names of users.
+    """
     info = os.lstat(path)
-    if not stat.S_ISREG(info.st_mode):
-        tar.add(path, name, recursive=False)
-        return
+    member = tarfile.TarInfo(name)
+    member.mode, member.mtime = stat.S_IMODE(info.st_mode), int(info.st_mtime)
+    if stat.S_ISREG(info.st_mode):
+        _add_content(tar, member, path)
+    elif stat.S_ISDIR(info.st_mode):
+        member.type = tarfile.DIRTYPE
+        tar.addfile(member)
+    else:
+        member.type, member.linkname = tarfile.SYMTYPE, os.readlink(path)
+        tar.addfile(member)
+
+
+def _add_content(tar: tarfile.TarFile, member: tarfile.TarInfo, path: str) -> None:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return
     with os.fdopen(fd, "rb") as file:
-        tar.addfile(tar.gettarinfo(arcname=name, fileobj=file), file)
+        member.size = os.fstat(fd).st_size
+        tar.addfile(member, file)
+
+
+def _holes(info: os.stat_result) -> int:
+    """Bytes that a file claims and does not hold."""
+    return max(0, info.st_size - 512 * info.st_blocks) if stat.S_ISREG(info.st_mode) else 0
 
 
 def kind(path: str) -> int:
@@ -119,12 +144,47 @@ def write_tree(source: Path, stream: IO[bytes], name: str | None = None) -> None
 def extract(stream: IO[bytes], target: Path) -> None:
     """Host side: extract what a box packed; nothing leaves ``target``.
 
+    A name that this file system cannot hold is left out.
+
     Raises:
-        tarfile.TarError, OSError: the stream is broken or tries to leave.
+        tarfile.TarError, OSError: the stream is broken or not whole, or the disk is full.
     """
     target.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(fileobj=stream, mode="r|") as tar:
-        tar.extractall(target, filter=_hostile)
+    with _whole(stream) as tar:
+        for member in tar:
+            try:
+                tar.extract(member, target, filter=_hostile)
+            except OSError as error:
+                if error.errno not in _UNNAMEABLE:
+                    raise
+
+
+@contextlib.contextmanager
+def _whole(stream: IO[bytes]) -> Generator[tarfile.TarFile]:
+    """A stream's archive; raises `tarfile.ReadError` when it stops before its end mark.
+
+    ``tarfile`` takes a stream that ends between two files for the whole.
+    """
+    watched = _Tail(stream)
+    with tarfile.open(fileobj=cast("IO[bytes]", watched), mode="r|") as tar:
+        yield tar
+    while watched.read(_CHUNK):
+        pass
+    if watched.tail.strip(b"\0"):
+        raise tarfile.ReadError("the stream ends before its end mark")
+
+
+class _Tail:
+    """Passes on what is read, and keeps the end of it."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self.tail = b""
+
+    def read(self, size: int) -> bytes:
+        data = self._stream.read(size)
+        self.tail = (self.tail + data)[-_END_MARK:]
+        return data
 
 
 def _hostile(member: tarfile.TarInfo, target: str) -> tarfile.TarInfo | None:
