@@ -8,15 +8,19 @@ that leads to its trial's agent box. It knows nothing else of the host.
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from envkit.sandbox import command
-from envkit.sandbox.channel import Channel, ChannelClosed, RequestFailed
+from envkit.sandbox.channel import Channel, RequestFailed
 from envkit.servers.command import CommandResult
 from envkit.servers.config import GatewayConfig
 from envkit.servers.gateway import serve
+
+_OWN_DOING: Final = "KilledOwnBox"
+"""A box whose agent used up its memory: told to the agent as what it is."""
 
 
 def from_wire(data: Mapping[str, Any]) -> GatewayConfig:
@@ -59,7 +63,12 @@ class BoxRunner:
         timeout_s: float,
         max_output: int,
     ) -> CommandResult:
-        """Run ``argv`` there; a box that is gone is reported as restarted never being possible."""
+        """Run ``argv`` there.
+
+        Raises:
+            RequestFailed: the box is gone, and not by its agent's doing.
+            ChannelClosed: the fork server is gone.
+        """
         try:
             done = await command.run(
                 self._channel,
@@ -70,8 +79,10 @@ class BoxRunner:
                 timeout_s=timeout_s,
                 max_output=max_output,
             )
-        except (RequestFailed, ChannelClosed) as error:
-            return CommandResult(exit_code=None, stdout=b"", stderr=str(error).encode())
+        except RequestFailed as error:
+            if error.code != _OWN_DOING:
+                raise
+            return CommandResult(exit_code=-signal.SIGKILL, stdout=b"", stderr=b"", limit="memory")
         return CommandResult(
             exit_code=None if done.timed_out else _exit_code(done.status),
             stdout=done.stdout.joined(),
