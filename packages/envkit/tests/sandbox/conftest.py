@@ -46,8 +46,8 @@ class Room:
     async def say(self, script: str) -> str:
         """What a script that must succeed writes."""
         done = await self.run(script)
-        assert done.status == 0, done.stderr.joined().decode()
-        return done.stdout.joined().decode()
+        assert done.status == 0, done.stderr.decode()
+        return done.stdout.decode()
 
     async def python(self, source: str) -> Any:
         """The JSON that a Python program in the box prints."""

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envkit.servers.command import CommandResult, HeadTail, LocalRunner
+from envkit.sandbox.output import HeadTail
+from envkit.servers.command import CommandResult, LocalRunner
 from envkit.servers.config import GatewayConfig, ToolLimits
 from envkit.servers.desk import Desk
 

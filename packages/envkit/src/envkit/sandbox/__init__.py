@@ -17,6 +17,7 @@ lodging       what one environment of a trial occupies
 forkserver    the small, single-threaded process that starts it all
 prepare       what all trials of a task share
 session       a trial's way to its fork server
+output        a bounded part of what a command wrote
 command       run a command in a box over a channel
 carrier       carry files into and out of a box over a channel
 gateway       start a trial's gateway and wait for its first answer

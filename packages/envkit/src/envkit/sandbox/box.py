@@ -26,6 +26,7 @@ from envkit.sandbox.enter import Target
 from envkit.sandbox.limits import Limits
 
 _STDERR_BYTES: Final = 2000
+_VOICE_BYTES: Final = 1 << 16
 
 
 @dataclass(slots=True)
@@ -38,6 +39,8 @@ class Box:
     """Host pid of bubblewrap, a child of the fork server."""
     life: int
     """Write end of process 1's standard input."""
+    voice: int
+    """Read end of its standard output."""
     group: Group | None
     limits: Limits
     network: bool
@@ -62,7 +65,14 @@ class Box:
         await loopio.wait_child(self.monitor)
         if self.life >= 0:
             os.close(self.life)
-            self.life = -1
+            os.close(self.voice)
+            self.life = self.voice = -1
+
+    async def sweep(self) -> bool:
+        """Have process 1 kill all others, which cannot kill it; false when it is gone."""
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self.life, b"\n")
+        return bool(await loopio.read_some(self.voice, _VOICE_BYTES))
 
 
 async def start(
@@ -100,11 +110,12 @@ async def start(
             os.kill(monitor, signal.SIGKILL)
         await loopio.wait_child(monitor)
         os.close(life_w)
+        os.close(out_r)
         raise
     finally:
-        for fd in (info_r, out_r, err_r):
+        for fd in (info_r, err_r):
             os.close(fd)
-    return Box(pid, monitor, life_w, group, limits, view.network)
+    return Box(pid, monitor, life_w, out_r, group, limits, view.network)
 
 
 def _spare(pid: int) -> None:

@@ -16,15 +16,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from envkit.fault import SandboxUnavailable
+from envkit.image.rootfs import INIT_PROGRAM
 
 _HELP_TIMEOUT_S = 10.0
 
 INIT = (
-    "/bin/bash",
+    INIT_PROGRAM,
     "-c",
-    'trap "" HUP INT TERM; trap : CHLD; printf r; while read -r _; do :; done',
+    'trap "" HUP INT TERM; trap : CHLD; printf r; while read -r _; do kill -9 -1; printf k; done',
 )
-"""Process 1 of a box: survives what the box sends it, reaps orphans, ends with its input."""
+"""Process 1 of a box: survives what the box sends it, reaps orphans, ends with its input.
+
+At each line of its input it kills all others in the box. It alone surely can: what enters a box
+to kill can be killed there first."""
 
 
 @dataclass(frozen=True, slots=True)

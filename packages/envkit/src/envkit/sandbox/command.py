@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from envkit.deadline import deadline
 from envkit.sandbox.channel import Channel
+from envkit.sandbox.output import HeadTail
 
 _CHUNK: Final = 1 << 16
 _KILL_S: Final = 10.0
@@ -27,29 +28,15 @@ _abandoned: set[asyncio.Future[Any]] = set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
-    """What a command wrote: the first and last part when it was more than was kept."""
-
-    head: bytes
-    tail: bytes = b""
-    dropped: int = 0
-    """Bytes between head and tail that are gone."""
-
-    def joined(self) -> bytes:
-        """One text, with a mark where bytes are missing."""
-        if not self.dropped:
-            return self.head + self.tail
-        return self.head + f"\n... {self.dropped} bytes left out ...\n".encode() + self.tail
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
     """A command that ran in a box."""
 
     status: int
     """Exit status; 128 + n for signal n."""
-    stdout: Output
-    stderr: Output
+    stdout: bytes
+    stderr: bytes
+    dropped: int
+    """Bytes of output that were not kept; a line in the output says where."""
     timed_out: bool
     seconds: float
     oom_kills: int
@@ -95,6 +82,7 @@ async def run(
             status=answer["status"],
             stdout=stdout.drain(),
             stderr=stderr.drain(),
+            dropped=stdout.dropped + stderr.dropped,
             timed_out=timed_out,
             seconds=answer["seconds"],
             oom_kills=answer["oom_kills"],
@@ -135,10 +123,7 @@ class Collector:
     """Reads one pipe in the running loop and keeps a bounded part of it."""
 
     def __init__(self, keep: int) -> None:
-        self._keep = keep // 2
-        self._head = bytearray()
-        self._tail = bytearray()
-        self._seen = 0
+        self._kept = HeadTail(keep)
         self._read, self._write = os.pipe()
         os.set_blocking(self._read, False)
         self._loop = asyncio.get_running_loop()
@@ -152,6 +137,11 @@ class Collector:
         os.close(self._read)
         self.close_given()
 
+    @property
+    def dropped(self) -> int:
+        """Bytes that were not kept."""
+        return self._kept.dropped
+
     def give(self) -> int:
         """The write end, to be passed on."""
         return self._write
@@ -162,12 +152,11 @@ class Collector:
             os.close(self._write)
             self._write = -1
 
-    def drain(self) -> Output:
+    def drain(self) -> bytes:
         """Everything written until now, without waiting for a writer that stays."""
         while self._take():
             pass
-        kept = len(self._head) + len(self._tail)
-        return Output(head=bytes(self._head), tail=bytes(self._tail), dropped=self._seen - kept)
+        return self._kept.bytes()
 
     def _take(self) -> bool:
         try:
@@ -177,10 +166,5 @@ class Collector:
         if not data:
             self._loop.remove_reader(self._read)
             return False
-        self._seen += len(data)
-        room = self._keep - len(self._head)
-        self._head += data[:room]
-        self._tail += data[max(room, 0) :]
-        if len(self._tail) > self._keep:
-            del self._tail[: len(self._tail) - self._keep]
+        self._kept.feed(data)
         return True

@@ -74,39 +74,47 @@ def spawn(target: Target, command: Command) -> int:
     )
 
 
-def enter(target: Target, *, keep: Sequence[int], body: Callable[[], int | None]) -> int:
+def enter(
+    target: Target,
+    *,
+    keep: Sequence[int],
+    body: Callable[[], int | None],
+    reachable: bool = True,
+) -> int:
     """Call ``body`` in a confined child in the box; returns the pid of its waiter.
 
     ``body`` runs in a copy of the caller's memory: what must not be readable in the box must
-    not be in it. What it returns (``None`` is 0) is the exit status; an exception is 1.
+    not be in it. What it returns (``None`` is 0) is the exit status; an exception is 1. Where it
+    is not ``reachable`` it stays out of the box's pid namespace: it sees the box's files, and no
+    process of the box can signal it.
     """
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
-        _be_waiter(target, keep, body, parent)
+        _be_waiter(target, keep, body, parent, reachable)
     return pid
 
 
-def sweep(target: Target) -> int:
-    """Kill every process of the box except its process 1; returns the pid of the waiter."""
-    return enter(target, keep=(), body=_kill_all)
-
-
 def _be_waiter(
-    target: Target, keep: Sequence[int], body: Callable[[], int | None], parent: int
+    target: Target,
+    keep: Sequence[int],
+    body: Callable[[], int | None],
+    parent: int,
+    reachable: bool,
 ) -> NoReturn:
     status = CANNOT_ENTER
     try:
         _reset_signals()
         _expect_oom()
         procs = target.group.open_procs() if target.group else []
-        _join(target)
+        _join(target, reachable)
         kernel.forbid_dumps()
         kernel.die_with_parent(parent)  # a change of user clears it: so after joining
-        own = os.getpid()
+        # Seen from another pid namespace a parent reads as 0.
+        waiter = 0 if reachable else os.getpid()
         child = os.fork()
         if child == 0:
-            _be_confined(target, procs, keep, body, own)
+            _be_confined(target, procs, keep, body, waiter)
         _close_all_but(())
         status = _status_of(child)
     except OSError:
@@ -135,8 +143,9 @@ def _kill_session(child: int) -> None:
         os.kill(child, signal.SIGKILL)
 
 
-def _join(target: Target) -> None:
+def _join(target: Target, reachable: bool) -> None:
     flags = _NAMESPACES & ~os.CLONE_NEWNET if target.network_shared else _NAMESPACES
+    flags = flags if reachable else flags & ~os.CLONE_NEWPID
     box = os.pidfd_open(target.pid)
     if os.geteuid() == 0:
         with contextlib.suppress(PermissionError):  # denied inside a user namespace of our own
@@ -157,8 +166,7 @@ def _be_confined(
 ) -> NoReturn:
     status = 1
     try:
-        # The waiter is outside this pid namespace, so getppid() reads 0 while it lives.
-        kernel.die_with_parent(0)
+        kernel.die_with_parent(waiter)
         os.setsid()
         attach_self(procs)
         _close_all_but(keep)
@@ -196,11 +204,6 @@ def _execute(command: Command) -> NoReturn:
 def _complain(message: str) -> NoReturn:
     os.write(2, f"{message}\n".encode())
     os._exit(CANNOT_EXEC)
-
-
-def _kill_all() -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(-1, signal.SIGKILL)
 
 
 def _reset_signals() -> None:

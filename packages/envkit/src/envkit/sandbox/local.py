@@ -125,8 +125,8 @@ class LocalEnvironment(BaseEnvironment):
         if done.timed_out and timeout_sec is not None:
             raise DeadlineExceeded("exec", timeout_sec)
         return ExecResult(
-            stdout=done.stdout.joined().decode(errors="replace"),
-            stderr=done.stderr.joined().decode(errors="replace"),
+            stdout=done.stdout.decode(errors="replace"),
+            stderr=done.stderr.decode(errors="replace"),
             return_code=done.status,
         )
 

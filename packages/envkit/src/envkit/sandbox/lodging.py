@@ -36,6 +36,9 @@ GATEWAY_LIMITS: Final = Limits(
     memory_mib=1024, processes=128, cpus=1.0, storage_mib=64, open_files=4096
 )
 
+CARRIER_LIMITS: Final = Limits(memory_mib=1024, processes=64)
+"""Of what carries files in and out of a box; it holds one buffer and the names of one directory."""
+
 AGENT_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _SWEEP_S: Final = 10.0
 _KILL_S: Final = 15.0
@@ -119,8 +122,8 @@ class Lodging:
     async def sweep(self) -> dict[str, Any]:
         """Kill every process of the agent's box but its process 1."""
         async with deadline("stop", _SWEEP_S):
-            ended = await loopio.wait_child(enter.sweep(self.box.target()))
-        if ended.code == enter.CANNOT_ENTER:
+            swept = await self.box.sweep()
+        if not swept:
             raise self._gone()
         return {}
 
@@ -134,9 +137,9 @@ class Lodging:
             "empty": lambda: archive.empty(path),
         }[request["what"]]
         try:
-            # Outside the box's group: an agent that used up its memory must not stop the carrier.
-            target = replace(self.box.target(), group=None)
-            waiter = enter.enter(target, keep=fds, body=work)
+            # Out of the agent's reach: it must not stop the carrier by its limits or by signals.
+            target = replace(self.box.target(), group=None, limits=CARRIER_LIMITS)
+            waiter = enter.enter(target, keep=fds, body=work, reachable=False)
         finally:
             for fd in fds:
                 os.close(fd)

@@ -85,12 +85,12 @@ class BoxRunner:
             return CommandResult(exit_code=-signal.SIGKILL, stdout=b"", stderr=b"", limit="memory")
         return CommandResult(
             exit_code=None if done.timed_out else _exit_code(done.status),
-            stdout=done.stdout.joined(),
-            stderr=done.stderr.joined(),
+            stdout=done.stdout,
+            stderr=done.stderr,
             timed_out=done.timed_out,
             limit=_limit(done),
             seconds=done.seconds,
-            dropped_bytes=done.stdout.dropped + done.stderr.dropped,
+            dropped_bytes=done.dropped,
         )
 
 

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Protocol
 
+from envkit.sandbox.output import HeadTail
 from envkit.servers.fds import exit_status, kill, reading, reap_later
 
 DRAIN_S = 0.2
@@ -54,33 +55,6 @@ class CommandRunner(Protocol):
     ) -> CommandResult:
         """Run `argv`; never raises for what the command did."""
         ...
-
-
-class HeadTail:
-    """Keeps the first and the last half of a stream within a bound, and counts the rest."""
-
-    def __init__(self, limit: int) -> None:
-        self._half = max(1, limit // 2)
-        self._head = bytearray()
-        self._tail = bytearray()
-        self.dropped = 0
-
-    def feed(self, data: bytes) -> None:
-        """Take the next piece of the stream."""
-        room = self._half - len(self._head)
-        self._head += data[:room]
-        self._tail += data[room:] if room > 0 else data
-        over = len(self._tail) - self._half
-        if over > 0:
-            del self._tail[:over]
-            self.dropped += over
-
-    def bytes(self) -> bytes:
-        """What was kept, with one line in place of what was not."""
-        if not self.dropped:
-            return bytes(self._head + self._tail)
-        gap = f"\n[... {self.dropped} bytes not kept ...]\n".encode()
-        return bytes(self._head) + gap + bytes(self._tail)
 
 
 class LocalRunner:

@@ -11,6 +11,8 @@ import signal
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 
+from envkit.sandbox import loopio
+
 CHUNK = 1 << 16
 
 
@@ -81,21 +83,7 @@ async def _ready(fd: int, *, writing: bool) -> None:
 
 async def exit_status(pid: int) -> int:
     """Wait until child `pid` has ended and reap it; minus the signal when one ended it."""
-    loop = asyncio.get_running_loop()
-    pidfd = os.pidfd_open(pid)
-    ended: asyncio.Future[None] = loop.create_future()
-    loop.add_reader(pidfd, lambda: ended.done() or ended.set_result(None))
-    try:
-        await ended
-    finally:
-        loop.remove_reader(pidfd)
-        os.close(pidfd)
-    return _reap(pid)
-
-
-def _reap(pid: int) -> int:
-    """Collect a child that has ended, so this does not block."""
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return (await loopio.wait_child(pid)).code
 
 
 def kill(pid: int, *, group: bool = False) -> None:
