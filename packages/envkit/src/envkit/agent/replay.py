@@ -42,6 +42,15 @@ class HasToolEndpoint(Protocol):
         ...
 
 
+@runtime_checkable
+class ForgetsTools(Protocol):
+    """An environment that wants to know when its gateway has nothing more to answer."""
+
+    def tools_done(self) -> None:
+        """Every call was answered; closing follows."""
+        ...
+
+
 class ReplayAgent(BaseAgent):
     """Replays ``solution/calls.jsonl`` call by call and leaves the recorded final answer."""
 
@@ -91,6 +100,8 @@ class ReplayAgent(BaseAgent):
                 await self._check_tools(client)
                 for call in self._recording.calls:
                     await self._replay(client, call)
+                if isinstance(environment, ForgetsTools):
+                    environment.tools_done()
             await self._answer(environment)
         finally:
             self._write_trajectory(instruction)

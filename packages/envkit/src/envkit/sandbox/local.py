@@ -11,6 +11,7 @@ that enters the box, never by what the box holds. Errors are envkit's, classifie
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, Final, Never, override
@@ -29,6 +30,7 @@ from envkit.fault import (
     SandboxStartFailed,
     ServerDisconnected,
     ServerStartFailed,
+    TransferFailed,
 )
 from envkit.sandbox import archive, carrier, command
 from envkit.sandbox.account import account
@@ -59,6 +61,7 @@ class LocalEnvironment(BaseEnvironment):
     _name: str = ""
     _limits: Limits = Limits()
     _gateway: Gateway | None = None
+    _tools_done: bool = False
 
     @staticmethod
     @override
@@ -157,7 +160,8 @@ class LocalEnvironment(BaseEnvironment):
     @override
     async def empty_dirs(self, dirs: Any, *, chmod: bool = True) -> ExecResult | None:
         for path in dirs:
-            await self._transfer("empty", _text(path), [])
+            if await self._transfer("empty", _text(path), []) != archive.DONE:
+                raise TransferFailed(f"{path} in the box could not be emptied")
         return ExecResult(stdout="", stderr="", return_code=0)
 
     async def settle(self) -> None:
@@ -173,6 +177,10 @@ class LocalEnvironment(BaseEnvironment):
         if self._gateway is None:
             raise ServerStartFailed("this environment has no gateway; the task declares no servers")
         return self._gateway.address
+
+    def tools_done(self) -> None:
+        """The agent has every answer it asked for: what its gateway comes to now costs nothing."""
+        self._tools_done = True
 
     @property
     def data_socket(self) -> Path | None:
@@ -204,7 +212,10 @@ class LocalEnvironment(BaseEnvironment):
         seconds = ledger().budgets.gateway_start_s
 
         async def ask(config: dict[str, Any], fds: list[int]) -> object:
-            return await self._ask("gateway", fds, config=config, start_s=seconds)
+            try:
+                return await self._ask("gateway", fds, config=config, start_s=seconds)
+            except SandboxStartFailed as error:
+                raise ServerStartFailed(f"no box for the gateway: {error}") from error
 
         self._gateway = await start_gateway(
             ask,
@@ -244,9 +255,18 @@ class LocalEnvironment(BaseEnvironment):
         return int((await self._ask("transfer", fds, what=what, path=path))["status"])
 
     def _ended(self, error: str) -> None:
-        """The fork server says that a part of this environment ended by itself."""
-        part = "gateway" if error == "ServerDisconnected" else "box"
-        ledger().note(_ENDINGS[error](f"the {self._role()}'s {part} is gone"))
+        """The fork server says that a part of this environment ended by itself.
+
+        What was still needed of it fails by itself, except where the agent hides that.
+        """
+        gateway = error == "ServerDisconnected"
+        if gateway and self._gateway is None:
+            return  # it never answered, and that is told
+        needed = not self._tools_done if gateway else self._role() == "agent"
+        part = "gateway" if gateway else "box"
+        book = ledger()
+        with contextlib.nullcontext() if needed else book.during("stop"):
+            book.note(_ENDINGS[error](f"the {self._role()}'s {part} is gone"))
 
 
 def _raise(error: RequestFailed) -> Never:

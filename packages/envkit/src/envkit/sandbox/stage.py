@@ -31,6 +31,9 @@ STAGE_NAME: Final = re.compile(r"envkit-run-([0-9a-f]{16})")
 OWNER: Final = "owner"
 """File in a stage that holds the pid of the process that made it."""
 
+_FILES_PER_MIB: Final = 128
+"""Of a box's storage. Without it a box could hold more empty files than can be carried in time."""
+
 _SYSTEM: Final = kernel.MS_NOSUID | kernel.MS_NODEV
 
 
@@ -116,7 +119,8 @@ class Stage:
         """
         path = self.path / "w" / name
         path.mkdir(parents=True)
-        options = f"mode=755,size={storage_mib}m,uid={self.owner},gid={self.owner}"
+        options = f"mode=755,size={storage_mib}m,nr_inodes={storage_mib * _FILES_PER_MIB}"
+        options += f",uid={self.owner},gid={self.owner}"
         kernel.mount("envkit", path, "tmpfs", _SYSTEM, options)
         workspace = Workspace(path, path / "filesystem", path / "apps_data", self.owner)
         for part in ("filesystem", "apps_data"):

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from harbor.models.trial.config import AgentConfig, EnvironmentConfig, TaskConfig, TrialConfig
-from harbor.models.trial.result import TrialResult
+from harbor.models.trial.result import ExceptionInfo, TrialResult
 from harbor.trial.hooks import TrialEvent, TrialHookEvent
 from harbor.trial.trial import Trial
 
@@ -127,13 +127,16 @@ def _faults(result: TrialResult, book: Ledger) -> list[Fault]:
     In one phase what the guard saw comes before what Harbor tells, which may be its consequence.
     """
     infos = [result.exception_info, *(s.exception_info for s in result.step_results or [])]
-    told = [
-        classify(info.model_dump(), _phase_at(result, info.occurred_at))
-        for info in infos
-        if info is not None
-    ]
+    told = [_told(info, _phase_at(result, info.occurred_at)) for info in infos if info is not None]
     faults = [*book.faults, *told, *_unread(result)]
     return sorted(dict.fromkeys(faults), key=_precedence)
+
+
+def _told(info: ExceptionInfo, phase: Phase) -> Fault:
+    """Harbor's model refuses a reward that is not numbers by name with a bare ValidationError."""
+    if "validation error for VerifierResult" in info.exception_message:
+        return classify(RewardUnreadable("the verifier's reward is not numbers by name"), phase)
+    return classify(info.model_dump(), phase)
 
 
 def _precedence(fault: Fault) -> tuple[bool, int]:
