@@ -9,19 +9,22 @@ stage, where no box can reach it.
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
+
+import orjson
 
 from envkit.deadline import deadline
 from envkit.fault import ServerStartFailed
 from envkit.sandbox.spec import GatewayAddress
 
-Ask = Callable[[dict[str, Any], list[int]], Awaitable[object]]
-"""Asks the fork server to start it with a configuration, on descriptors."""
+Ask = Callable[[list[int]], Awaitable[object]]
+"""Asks the fork server to start it on descriptors, the last of which holds its configuration."""
 
 _BACKLOG: Final = 16
 
@@ -54,13 +57,21 @@ async def start_gateway(
         socket.create_server(("127.0.0.1", 0)) as mcp,
         _listening(path) as data,
         log.open("ab") as complaints,
+        _to_be_read({"servers": list(servers), "token": token}) as config,
     ):
         port = mcp.getsockname()[1]
-        config = {"servers": list(servers), "token": token}
-        await ask(config, [mcp.fileno(), data.fileno(), complaints.fileno()])
+        await ask([mcp.fileno(), data.fileno(), complaints.fileno(), config.fileno()])
     url = f"http://127.0.0.1:{port}/mcp/"
     await _answers(port, seconds)
     return Gateway(address=GatewayAddress(url=url, token=token), data_socket=path)
+
+
+def _to_be_read(config: dict[str, Any]) -> IO[bytes]:
+    """A configuration that only the gateway reads: whoever forks it must not keep its token."""
+    read_end, write_end = os.pipe()
+    with os.fdopen(write_end, "wb") as stream:
+        stream.write(orjson.dumps(config))
+    return os.fdopen(read_end, "rb")
 
 
 def _listening(path: Path) -> socket.socket:

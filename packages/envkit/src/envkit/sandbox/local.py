@@ -211,9 +211,9 @@ class LocalEnvironment(BaseEnvironment):
         ledger().enter("gateway")
         seconds = ledger().budgets.gateway_start_s
 
-        async def ask(config: dict[str, Any], fds: list[int]) -> object:
+        async def ask(fds: list[int]) -> object:
             try:
-                return await self._ask("gateway", fds, config=config, start_s=seconds)
+                return await self._ask("gateway", fds, start_s=seconds)
             except SandboxStartFailed as error:
                 raise ServerStartFailed(f"no box for the gateway: {error}") from error
 

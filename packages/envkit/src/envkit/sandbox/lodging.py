@@ -153,7 +153,8 @@ class Lodging:
     ) -> dict[str, Any]:
         """Open the gateway's box and have the nursery serve in it on the sockets that came along.
 
-        Descriptors: the agent's socket, the host-side data socket, a file for its complaints.
+        Descriptors: the agent's socket, the host-side data socket, a file for its complaints, a
+        pipe with its configuration.
         """
         try:
             self._gateway_box = await self._open_gateway_box(request["start_s"])
@@ -164,7 +165,6 @@ class Lodging:
                         "gateway",
                         [*fds, theirs.fileno()],
                         target=target_to_wire(self._gateway_box.target()),
-                        config=request["config"],
                     )
                 )
                 await asyncio.sleep(0)  # it is sent: our copies can go

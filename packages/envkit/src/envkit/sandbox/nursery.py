@@ -26,6 +26,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+import orjson
+
 from envkit.sandbox import enter, kernel, loopio
 from envkit.sandbox.cgroup import Group, Parent
 from envkit.sandbox.channel import Channel
@@ -115,13 +117,15 @@ def resolve(path: str) -> Callable[..., Any]:
 
 
 def _fork_gateway(request: dict[str, Any], fds: list[int]) -> int:
-    mcp, data, complaints, executor = fds
+    mcp, data, complaints, config, executor = fds
 
     def serve() -> None:
         gc.enable()
         os.dup2(complaints, 2)
         try:
-            resolve(GATEWAY_MAIN)(request["config"], mcp, data, executor)
+            with os.fdopen(config, "rb") as told:
+                settings = orjson.loads(told.read())
+            resolve(GATEWAY_MAIN)(settings, mcp, data, executor)
         except BaseException:
             os.write(2, traceback.format_exc().encode())
             raise
