@@ -51,7 +51,7 @@ class ForkServer:
     ) -> None:
         self._settings = settings
         self._stage = stage
-        self._groups: Parent | None = find_parent()
+        self._groups: Parent | None = find_parent() if settings.cgroups else None
         self._lodgings: dict[str, Lodging] = {}
         self._trials: dict[str, Channel] = {}
         self._closing: set[asyncio.Task[None]] = set()

@@ -120,9 +120,9 @@ async def session() -> Session:
 
 
 @contextlib.asynccontextmanager
-async def own_session(*, warm: bool = True) -> AsyncGenerator[Session]:
+async def own_session(*, warm: bool = True, cgroups: bool = True) -> AsyncGenerator[Session]:
     """A fork server for one trial that runs in this very process."""
-    async with forkserver(warm=warm) as server:
+    async with forkserver(warm=warm, cgroups=cgroups) as server:
         mine = await _attach(server)
         yield mine
         mine.channel.close()
@@ -156,6 +156,7 @@ async def forkserver(
     *,
     run: str | None = None,
     warm: bool = True,
+    cgroups: bool = True,
     on_event: EventSink | None = None,
     log: Path | None = None,
 ) -> AsyncGenerator[Server]:
@@ -165,7 +166,9 @@ async def forkserver(
         SandboxUnavailable: it ended instead of saying it is ready; its last line says why.
         DeadlineExceeded: it was not ready in READY_S.
     """
-    server = await _start(run or secrets.token_hex(8), warm=warm, on_event=on_event, log=log)
+    server = await _start(
+        run or secrets.token_hex(8), warm=warm, cgroups=cgroups, on_event=on_event, log=log
+    )
     try:
         yield server
     finally:
@@ -175,11 +178,16 @@ async def forkserver(
 
 
 async def _start(
-    run: str, *, warm: bool, on_event: EventSink | None = None, log: Path | None = None
+    run: str,
+    *,
+    warm: bool,
+    cgroups: bool = True,
+    on_event: EventSink | None = None,
+    log: Path | None = None,
 ) -> Server:
     stage = _make_stage(run)
     ours, theirs = socket.socketpair()
-    settings = ServerSettings(run=run, stage=stage, warm=warm)
+    settings = ServerSettings(run=run, stage=stage, warm=warm, cgroups=cgroups)
     ready: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
 
     def hear(message: dict[str, Any]) -> None:

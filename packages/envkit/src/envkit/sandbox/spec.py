@@ -50,6 +50,8 @@ class ServerSettings:
     """An empty directory where the private mounts go."""
     warm: bool = True
     """Import the servers and Harbor before the first fork."""
+    cgroups: bool = True
+    """Use control groups where the machine lets us make them; else rlimits alone hold."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
