@@ -115,7 +115,9 @@ def test_a_missing_reward_without_a_fault_is_a_breach(make: Any) -> None:
 
 
 def test_a_broken_task_breaches_by_name(make: Any) -> None:
-    broken = BrokenTask(name="no-tests", dir=make.tmp_path, problems=("tests/: missing",))
+    broken = BrokenTask(
+        trial_id="bad__000", name="no-tests", dir=make.tmp_path, problems=("tests/: missing",)
+    )
     plan = make.plan(broken=(broken,))
     lines = breaches(findings(plan, [make.record(spec) for spec in plan.specs]))
     assert lines == ("1 task failed the static checks and did not run: no-tests",)
@@ -150,7 +152,9 @@ def test_unsafe_rewards_never_pass(make: Any) -> None:
 
 
 def test_a_hostile_task_name_cannot_forge_a_line(make: Any) -> None:
-    broken = BrokenTask(name="x\nPASS\x1b[2J", dir=make.tmp_path, problems=("bad",))
+    broken = BrokenTask(
+        trial_id="bad__000", name="x\nPASS\x1b[2J", dir=make.tmp_path, problems=("bad",)
+    )
     plan = make.plan(broken=(broken,))
     (line,) = breaches(findings(plan, [make.record(spec) for spec in plan.specs]))
     assert "\n" not in line

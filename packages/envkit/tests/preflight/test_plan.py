@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From directories to trials."""
 
+import string
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envkit.fault import HarnessError, TaskError
-from envkit.preflight.plan import Request, make_plan, spread, trial_id
+from envkit.preflight.plan import Request, make_plan, slugs_of, spread, trial_id
 
 TASK_TOML = """
 artifacts = ["/logs/artifacts"]
@@ -159,8 +160,37 @@ def test_unsafe_process_runs_one_trial_at_a_time(tmp_path: Path) -> None:
     assert len(plan.specs) == 1
 
 
-@given(st.text(min_size=1), st.integers(0, 9999))
-def test_a_trial_id_is_a_plain_file_name(name: str, sample: int) -> None:
-    made = trial_id(name, sample)
-    assert set(made) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
-    assert not made.startswith(".")
+ALIKE = ["a b", "a_b", "a:b", ".a_b", "..a_b", "a'b", "_a", "-a", "n" * 200 + "x", "n" * 200 + "y"]
+
+
+def test_tasks_whose_names_are_alike_have_trials_of_their_own(tmp_path: Path) -> None:
+    source = tmp_path / "tasks"
+    for name in ALIKE:
+        make_task(source, name)
+    plan = make_plan(request(source, repeat=2))
+    ids = {spec.trial_id for spec in plan.specs}
+    assert len(ids) == len(plan.specs) == 2 * len(ALIKE)
+
+
+def test_a_broken_task_takes_no_other_tasks_id(tmp_path: Path) -> None:
+    source = tmp_path / "tasks"
+    make_task(source, "a_b")
+    make_task(source, "a b", without="tests/test.sh")
+    plan = make_plan(request(source, repeat=1))
+    assert plan.broken[0].trial_id != plan.specs[0].trial_id
+
+
+def test_a_plan_with_one_id_for_two_trials_cannot_be_made(make: Any) -> None:
+    with pytest.raises(AssertionError, match="fact__000"):
+        make.plan(("fact", "fact"), 1)
+
+
+@given(st.lists(st.text(min_size=1), unique=True, max_size=6), st.integers(0, 9999))
+def test_a_trial_id_is_a_plain_file_name(names: list[str], sample: int) -> None:
+    slugs = slugs_of(names)
+    assert len(set(slugs.values())) == len(slugs)
+    for slug in slugs.values():
+        made = trial_id(slug, sample)
+        assert set(made) <= set(string.ascii_letters + string.digits + "._-")
+        assert not made.startswith(".")
+        assert len(made) < 200

@@ -67,7 +67,9 @@ def hostile_report(make: Any) -> Report:
     plan = make.plan(
         (HOSTILE.replace("/", "_"), "workbook"),
         3,
-        broken=(BrokenTask(name=HOSTILE, dir=Path("/x"), problems=(HOSTILE,)),),
+        broken=(
+            BrokenTask(trial_id="bad__000", name=HOSTILE, dir=Path("/x"), problems=(HOSTILE,)),
+        ),
     )
     launcher = make.launcher(
         script={first.trial_id: make.record(first, died, make.attempt(2, reward=0.5))},

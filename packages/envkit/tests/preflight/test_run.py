@@ -112,14 +112,21 @@ def test_nothing_starts_where_the_trials_do_not_fit(make: Any) -> None:
 
 
 def test_no_sound_task_could_not_run_and_every_problem_is_named(make: Any) -> None:
-    broken = BrokenTask(name="bad", dir=make.tmp_path, problems=("task.toml: broken", "tests/: no"))
+    broken = BrokenTask(
+        trial_id="bad__000",
+        name="bad",
+        dir=make.tmp_path,
+        problems=("task.toml: broken", "tests/: no"),
+    )
     report = go(make, make.plan((), broken=(broken,), concurrency=6), make.launcher())
     assert report.verdict is Verdict.COULD_NOT_RUN
     assert report.why == ("bad: task.toml: broken", "bad: tests/: no")
 
 
 def test_a_broken_task_costs_no_other_task_its_trials(make: Any) -> None:
-    broken = BrokenTask(name="bad", dir=make.tmp_path / "bad", problems=("task.toml: broken",))
+    broken = BrokenTask(
+        trial_id="bad__000", name="bad", dir=make.tmp_path / "bad", problems=("task.toml: broken",)
+    )
     report = go(make, make.plan(broken=(broken,)), make.launcher())
     assert report.verdict is Verdict.FAIL
     assert (report.trials, report.rewards.n) == (7, 6)

@@ -2,14 +2,18 @@
 """From a directory of tasks to the trials of a run.
 
 Contract: deterministic; the same directory and the same request give the same trials with the
-same ids. Tasks are repeated until the concurrency is filled exactly once, as in training, and each
-runs at least once; ``repeat`` gives every task that many samples instead. A task that fails its
-static checks is listed as broken and not run; it costs no other task its trials.
+same ids, and no two trials share one. Tasks are repeated until the concurrency is filled exactly
+once, as in training, and each runs at least once; ``repeat`` gives every task that many samples
+instead. A task that fails its static checks is listed as broken and not run; it costs no other
+task its trials.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -23,6 +27,8 @@ from envkit.task import Problem, Severity, Task, find_tasks, lint, load_task
 KNOWN_AGENTS: Final = ("replay", "oracle", "nop")
 KNOWN_ENVS: Final = ("local", "unsafe-process")
 UNSAFE: Final = "unsafe-process"
+SLUG_MOST: Final = 100
+"""Characters. A file name has 255, and the trial's boxes and directories add to this one."""
 IMPORT_PATH: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
@@ -54,17 +60,20 @@ def make_plan(request: Request) -> Plan:
     known("--agent", request.agent, KNOWN_AGENTS)
     known("--env", request.env, KNOWN_ENVS)
     dirs = [path.resolve() for path in find_tasks(request.source)[: request.limit]]
+    slugs = slugs_of([path.name for path in dirs])
     checked = [_check(path, request.agent) for path in dirs]
     concurrency = 1 if request.env == UNSAFE else request.concurrency
     sound = [path for path, problems in zip(dirs, checked, strict=True) if not problems]
     broken = [
-        BrokenTask(name=path.name, dir=path, problems=problems)
+        BrokenTask(
+            trial_id=trial_id(slugs[path.name], 0), name=path.name, dir=path, problems=problems
+        )
         for path, problems in zip(dirs, checked, strict=True)
         if problems
     ]
     specs = tuple(
         TrialSpec(
-            trial_id=trial_id(path.name, sample),
+            trial_id=trial_id(slugs[path.name], sample),
             task_dir=path,
             sample=sample,
             agent=request.agent,
@@ -120,9 +129,32 @@ def _is_there(module: str) -> bool:
         return False
 
 
-def trial_id(task: str, sample: int) -> str:
-    """``<task>__<sample>``, with only letters, digits, ``.``, ``_`` and ``-``."""
-    return f"{re.sub(r'[^A-Za-z0-9._-]', '_', task).lstrip('.')}__{sample:03d}"
+def slugs_of(names: Sequence[str]) -> dict[str, str]:
+    """A file name for each task's name, no two the same however alike the names are.
+
+    Where a name is already one it stays; one that is too long, or that another comes down to as
+    well, ends in a digest of itself.
+    """
+    plain = {name: _plain(name) for name in names}
+    shared = Counter(plain.values())
+    return {
+        name: slug if shared[slug] == 1 and len(slug) <= SLUG_MOST else _with_digest(name, slug)
+        for name, slug in plain.items()
+    }
+
+
+def trial_id(slug: str, sample: int) -> str:
+    """``<slug>__<sample>``."""
+    return f"{slug}__{sample:03d}"
+
+
+def _plain(name: str) -> str:
+    """Only letters, digits, ``.``, ``_`` and ``-``, and no dot in front."""
+    return re.sub(r"[^A-Za-z0-9._-]", "_", name).lstrip(".")
+
+
+def _with_digest(name: str, slug: str) -> str:
+    return f"{slug[:SLUG_MOST]}-{hashlib.sha256(os.fsencode(name)).hexdigest()[:12]}"
 
 
 def _check(path: Path, agent: str) -> tuple[str, ...]:

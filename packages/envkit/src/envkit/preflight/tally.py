@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from envkit.fault import Fault, HarnessError, Owner, Phase, TaskError, classify
-from envkit.preflight.plan import trial_id
 from envkit.preflight.types import (
     BrokenTask,
     Event,
@@ -74,7 +73,7 @@ def _cut_off(record: TrialRecord) -> bool:
 def broken_record(task: BrokenTask, plan: Plan) -> TrialRecord:
     """A task that failed its static checks, as a trial that ended before it began."""
     return _unrun(
-        trial_id=trial_id(task.name, 0),
+        trial_id=task.trial_id,
         task=task.name,
         sample=0,
         agent=plan.agent,

@@ -8,6 +8,7 @@ seconds unless a name says otherwise; memory is MiB.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -34,7 +35,7 @@ class TrialSpec:
     """One trial to run: one sample of one task by one agent in one environment."""
 
     trial_id: str
-    """``<task>__<sample>``: safe as a file name, the same for the same plan."""
+    """``<task>__<sample>``: safe as a file name, the same for the same plan, in it only once."""
     task_dir: Path
     sample: int
     agent: str
@@ -168,6 +169,8 @@ class View(Protocol):
 class BrokenTask:
     """A task that is not run, and the one line that says what is wrong with it."""
 
+    trial_id: str
+    """Of the record that stands for the trials it would have had."""
     name: str
     dir: Path
     problems: tuple[str, ...]
@@ -189,6 +192,11 @@ class Plan:
     seed: int = 0
     max_fault_rate: float = 0.005
     """A fraction: the share of attempts that may fault."""
+
+    def __post_init__(self) -> None:
+        ids = Counter(each.trial_id for each in (*self.specs, *self.broken))
+        twice = [name for name, count in ids.items() if count > 1]
+        assert not twice, f"two trials of one id would pass for one: {twice}"
 
 
 # --- the report ----------------------------------------------------------------------------------
