@@ -105,6 +105,18 @@ def test_each_agent_is_held_to_its_reward(
         assert lines[0].endswith(f"that {agent} must earn: fact (2)")
 
 
+@pytest.mark.parametrize("reward", [1.5, -0.1, 100.0, float("inf"), float("nan")])
+@pytest.mark.parametrize("agent", ["replay", "my.agents:Mine"])
+def test_a_reward_outside_0_to_1_is_the_tasks_problem(make: Any, agent: str, reward: float) -> None:
+    plan = make.plan(("fact", "workbook"), 1, agent=agent)
+    off = make.record(plan.specs[1], make.attempt(reward=reward))
+    line = breaches(findings(plan, [make.record(plan.specs[0]), off]))[-1]
+    assert line == (
+        "1 trial earned a reward outside 0 to 1, a problem of the task: "
+        f"workbook ({reward:g}); correct its tests/"
+    )
+
+
 def test_a_missing_reward_without_a_fault_is_a_breach(make: Any) -> None:
     plan = make.plan()
     records = [make.record(spec) for spec in plan.specs]

@@ -5,7 +5,8 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from envkit.fault import HarnessError, SandboxUnavailable
+from envkit.deadline import DeadlineExceeded
+from envkit.fault import HarnessError, Owner, SandboxUnavailable
 from envkit.preflight.host import Supply
 from envkit.preflight.report_json import to_json
 from envkit.preflight.run import run
@@ -49,6 +50,26 @@ def test_retries_faults_and_rewards_are_counted_apart(make: Any) -> None:
     assert report.rewards.all_invalid_0 == 5 / 6
     assert [trial.trial_id for trial in report.failed] == ["fact__000", "fact__001"]
     assert report.verdict is Verdict.FAIL
+
+
+def test_one_class_of_two_owners_is_two_rows(make: Any) -> None:
+    plan = make.plan(("fact",), 3)
+    slow = make.fault(DeadlineExceeded("exec", 60.0))
+    faults = [slow, replace(slow, owner=Owner.VERIFIER), slow]
+    script = {
+        spec.trial_id: make.record(spec, make.attempt(reward=None, faults=(fault,)))
+        for spec, fault in zip(plan.specs, faults, strict=True)
+    }
+    report = go(make, plan, make.launcher(script=script))
+    assert [(row.code, row.owner, row.count) for row in report.faults] == [
+        ("DeadlineExceeded:exec", "sandbox", 2),
+        ("DeadlineExceeded:exec", "verifier", 1),
+    ]
+    json = to_json(report)["faults"]
+    assert {name: row["count"] for name, row in json.items()} == {
+        "DeadlineExceeded:exec": 2,
+        "DeadlineExceeded:exec (verifier)": 1,
+    }
 
 
 def test_a_failed_trial_says_how_to_see_it_again(make: Any) -> None:
@@ -186,6 +207,7 @@ def test_the_json_has_the_published_keys(make: Any) -> None:
     } <= set(json)  # fmt: skip
     assert json["schema"] == "envkit.preflight/1"
     assert set(json["rewards"]) == {"mean", "n", "low", "high", "all_invalid_0", "all_invalid_1"}
+    assert json["rewards_interval"] == "Wilson"
     assert set(json["faults"]["SandboxDied"]) == {"owner", "count", "retried", "example"}
     assert set(json["fault_rate"]) == {"value", "low", "high"}
     assert set(json["phases"]["act"]) == {"n", "p50", "p95", "p99", "max"}

@@ -75,24 +75,58 @@ def test_no_value_gives_no_quantiles() -> None:
 
 
 @given(UNIT)
-def test_the_mean_of_rewards_lies_in_an_interval_at_least_as_wide_as_the_normal_one(
-    values: list[float],
-) -> None:
-    interval = stats.mean_interval(values)
+def test_the_mean_of_rewards_lies_in_its_interval_inside_zero_and_one(values: list[float]) -> None:
+    interval, method = stats.mean_interval(values)
     assert 0 <= interval.low <= interval.value <= interval.high <= 1
     assert interval.value == pytest.approx(math.fsum(values) / len(values))
+    assert method == ("Wilson" if set(values) <= {0.0, 1.0} or len(set(values)) == 1 else "t")
 
 
-def test_equal_rewards_still_have_an_interval() -> None:
-    interval = stats.mean_interval([1.0] * 6)
-    assert interval.low == pytest.approx(0.6097, abs=1e-4)
-    assert interval.high == 1.0
+@given(st.lists(st.sampled_from([0.0, 1.0]), min_size=1))
+def test_rewards_of_0_and_1_are_a_share_and_get_the_interval_of_one(values: list[float]) -> None:
+    interval, _ = stats.mean_interval(values)
+    assert interval == stats.rate(int(sum(values)), len(values))
 
 
-def test_rewards_outside_the_unit_range_get_the_normal_interval() -> None:
-    interval = stats.mean_interval([-2.0, 0.0, 2.0])
+def test_partial_credit_gets_students_interval() -> None:
+    interval, method = stats.mean_interval([0.5, 0.75, 0.5, 0.75])
+    assert method == "t"
+    half = 3.182 * math.sqrt(4 * 0.125**2 / 3 / 4)
+    assert interval.low == pytest.approx(0.625 - half, abs=1e-4)
+    assert interval.high == pytest.approx(0.625 + half, abs=1e-4)
+
+
+def test_the_interval_of_partial_credit_covers_the_mean_as_often_as_it_says() -> None:
+    rng, hits = random.Random(11), 0
+    for _ in range(2000):
+        values = [rng.choice([0.25, 0.5, 0.75]) for _ in range(20)]
+        interval, _ = stats.mean_interval(values)
+        hits += interval.low <= 0.5 <= interval.high
+    assert 0.93 < hits / 2000 < 0.97
+
+
+@pytest.mark.parametrize("reward", [1.0, 0.5, 0.0])
+def test_equal_rewards_still_have_an_interval(reward: float) -> None:
+    interval, method = stats.mean_interval([reward] * 6)
+    assert interval.high - interval.low > 0.3
+    assert method == "Wilson"
+
+
+def test_rewards_outside_the_unit_range_get_an_interval_that_is_not_cut() -> None:
+    interval, method = stats.mean_interval([-2.0, 0.0, 2.0])
+    assert method == "t"
     assert interval.low == pytest.approx(-interval.high)
-    assert interval.high == pytest.approx(1.96 * 2 / math.sqrt(3), abs=1e-3)
+    assert interval.high == pytest.approx(4.3027 * 2 / math.sqrt(3), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    # Table of the t distribution, two sides 5 %: Fisher and Yates 1963, table III.
+    ("freedom", "point"),
+    [(1, 12.706), (2, 4.303), (5, 2.571), (6, 2.447), (7, 2.365), (10, 2.228), (29, 2.045),
+     (60, 2.000), (120, 1.980), (100_000, 1.960)],
+)  # fmt: skip
+def test_students_points_are_the_published_ones(freedom: int, point: float) -> None:
+    assert stats.t95(freedom) == pytest.approx(point, abs=6e-4)
 
 
 @given(UNIT, st.integers(0, 50))

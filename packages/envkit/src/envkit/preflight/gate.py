@@ -62,6 +62,7 @@ def breaches(found: Findings) -> tuple[str, ...]:
         _unsafe(found.plan),
         _faults(found),
         _wrong_rewards(found),
+        _impossible_rewards(found.records),
         _no_reward(found),
         _peak(found),
         _leaks(found.leaks),
@@ -128,6 +129,22 @@ def _wrong_rewards(found: Findings) -> str:
     return (
         f"{count(wrong.total(), 'trial')} did not earn the {expected:.1f} "
         f"that {found.plan.agent} must earn: {tasks}"
+    )
+
+
+def _impossible_rewards(records: Sequence[TrialRecord]) -> str:
+    """Whatever the agent: means, bounds and advantages take a reward for a share."""
+    off = [
+        (record.task, record.reward)
+        for record in records
+        if record.reward is not None and not 0 <= record.reward <= 1
+    ]
+    if not off:
+        return ""
+    tasks = ", ".join(f"{one_line(task, 60)} ({reward:g})" for task, reward in dict(off).items())
+    return (
+        f"{count(len(off), 'trial')} earned a reward outside 0 to 1, a problem of the task: "
+        f"{tasks}; correct its tests/"
     )
 
 

@@ -6,10 +6,11 @@ Contract: the keys of ``envkit.preflight/1`` keep their meaning; further ones ma
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from envkit.preflight.types import LEAK_NAMES, SCHEMA, FailedTrial, FaultRow, Plan, Report
+from envkit.preflight.types import LEAK_NAMES, SCHEMA, FailedTrial, FaultRow, Plan, Report, Rewards
 
 
 def to_json(report: Report) -> dict[str, Any]:
@@ -23,8 +24,9 @@ def to_json(report: Report) -> dict[str, Any]:
         "attempts": report.attempts,
         "peak_live": report.peak_live,
         "seconds": report.seconds,
-        "rewards": asdict(report.rewards),
-        "faults": {row.code: _fault_json(row) for row in report.faults},
+        "rewards": _rewards_json(report.rewards),
+        "rewards_interval": report.rewards.method,
+        "faults": {name: _fault_json(row) for name, row in _named(report.faults)},
         "fault_rate": asdict(report.fault_rate),
         "phases": {name: asdict(row) for name, row in report.phases.items()},
         "cpu_s": sum(report.cpu_s.values()),
@@ -39,6 +41,18 @@ def to_json(report: Report) -> dict[str, Any]:
         "failed": [_failed_json(trial) for trial in report.failed],
         **_plan_json(report.plan),
     }
+
+
+def _rewards_json(rewards: Rewards) -> dict[str, Any]:
+    return {name: value for name, value in asdict(rewards).items() if name != "method"}
+
+
+def _named(rows: Sequence[FaultRow]) -> Iterator[tuple[str, FaultRow]]:
+    """Each class by its name; where two owners share one, the rarer says its owner as well."""
+    seen: set[str] = set()
+    for row in rows:
+        yield f"{row.code} ({row.owner})" if row.code in seen else row.code, row
+        seen.add(row.code)
 
 
 def _fault_json(row: FaultRow) -> dict[str, Any]:

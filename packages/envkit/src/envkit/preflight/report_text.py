@@ -77,7 +77,7 @@ def reward_line(rewards: Rewards, trials: int) -> str:
         return f"none valid of {trials}"
     return (
         f"mean {rewards.mean:.3f} over {rewards.n} valid of {trials} "
-        f"(95 % Wilson interval {rewards.low:.3f} to {rewards.high:.3f}; "
+        f"(95 % {rewards.method} interval {rewards.low:.3f} to {rewards.high:.3f}; "
         f"all invalid as 0: {rewards.all_invalid_0:.3f}, as 1: {rewards.all_invalid_1:.3f})"
     )
 

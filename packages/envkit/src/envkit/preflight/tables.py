@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from envkit.fault import Fault, HarnessError, Phase, classify
@@ -14,17 +14,22 @@ from envkit.trial.record import Attempt, TrialRecord
 
 
 def fault_rows(records: Iterable[TrialRecord]) -> tuple[FaultRow, ...]:
-    """Faults by class, the most frequent first; the first of each kind is its example."""
-    rows: dict[str, FaultRow] = {}
+    """Faults by class and owner, the most frequent first; the first of each is its example.
+
+    A class alone says too little: who owns it can depend on where it struck.
+    """
+    rows: dict[tuple[str, str], FaultRow] = {}
     for record in records:
         for attempt in record.attempts:
             again = attempt is not record.attempts[-1]
-            for fault in {
-                fault.code: fault for fault in reversed(_faults(attempt, again))
-            }.values():
-                row = rows.get(fault.code) or _row(fault, record, attempt)
-                rows[fault.code] = _one_more(row, again)
-    return tuple(sorted(rows.values(), key=lambda row: (-row.count, row.code)))
+            for key, fault in _by_kind(_faults(attempt, again)).items():
+                rows[key] = _one_more(rows.get(key) or _row(fault, record, attempt), again)
+    return tuple(sorted(rows.values(), key=lambda row: (-row.count, row.code, row.owner)))
+
+
+def _by_kind(faults: Sequence[Fault]) -> dict[tuple[str, str], Fault]:
+    """The first fault of each kind: an attempt counts once in each."""
+    return {(fault.code, fault.owner.value): fault for fault in reversed(faults)}
 
 
 def phase_quantiles(records: Iterable[TrialRecord]) -> dict[str, Quantiles]:

@@ -246,6 +246,9 @@ class Rewards:
     """Valid rewards."""
     low: float | None
     high: float | None
+    """The 95 % interval around the mean."""
+    method: str
+    """``Wilson`` where every reward is 0 or 1, ``t`` with partial credit, ``none`` without any."""
     all_invalid_0: float | None
     all_invalid_1: float | None
 
@@ -291,7 +294,13 @@ class Report:
     seconds: float = 0.0
     rewards: Rewards = field(
         default_factory=lambda: Rewards(
-            mean=None, n=0, low=None, high=None, all_invalid_0=None, all_invalid_1=None
+            mean=None,
+            n=0,
+            low=None,
+            high=None,
+            method="none",
+            all_invalid_0=None,
+            all_invalid_1=None,
         )
     )
     faults: tuple[FaultRow, ...] = ()
