@@ -6,6 +6,8 @@ import io
 import json
 import os
 import re
+import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -16,14 +18,15 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from envkit.fault import HarnessError, ServerDisconnected
+from envkit.preflight.command import Options, finish
 from envkit.preflight.logs import TAIL_LINES, log_tail
 from envkit.preflight.markup import Html, el
-from envkit.preflight.place import keep, open_place
+from envkit.preflight.place import KEPT_RUNS, MARK, keep, open_place
 from envkit.preflight.report import could_not_run
 from envkit.preflight.report_html import to_html
 from envkit.preflight.report_text import print_report
 from envkit.preflight.run import run
-from envkit.preflight.types import BrokenTask, Leftover, Report
+from envkit.preflight.types import BrokenTask, Leftover, Report, Verdict
 
 HOSTILE = "</td><script>alert(1)</script>\x1b[2J\x1b]0;t\x07\u202e'\"><img src=x onerror=y>"
 
@@ -232,3 +235,70 @@ def test_a_run_that_passed_leaves_no_files_that_nobody_asked_for(
     place = open_place(None, "token")
     keep(place, hostile_report(make))
     assert place.trials.exists()
+
+
+def run_in_cache(number: int, report: Report) -> Path:
+    place = open_place(None, f"run{number}")
+    keep(place, report)
+    os.utime(place.root / MARK, (number, number))
+    return place.root
+
+
+def test_only_the_newest_runs_to_look_at_are_kept(
+    make: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    report = hostile_report(make)
+    roots = [run_in_cache(number, report) for number in range(KEPT_RUNS + 3)]
+    assert [root for root in roots if root.exists()] == roots[-KEPT_RUNS:]
+    interrupted = replace(report, verdict=Verdict.INTERRUPTED)
+    assert run_in_cache(1000, interrupted).exists()
+    assert [root for root in roots if root.exists()] == roots[-KEPT_RUNS + 1 :]
+
+
+def test_a_run_that_still_runs_and_what_is_no_run_are_never_removed(
+    make: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    running = open_place(None, "running")
+    os.utime(running.root / MARK, (0, 0))
+    foreign = running.root.parent / "mine"
+    foreign.mkdir()
+    report = hostile_report(make)
+    for number in range(1, KEPT_RUNS + 3):
+        run_in_cache(number, report)
+    assert running.trials.exists()
+    assert foreign.exists()
+
+
+def test_a_run_whose_process_was_killed_makes_room_like_any_other(
+    make: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    killed = open_place(None, "killed")
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    (killed.root / MARK).write_text(str(ended.pid))
+    os.utime(killed.root / MARK, (0, 0))
+    report = hostile_report(make)
+    for number in range(1, KEPT_RUNS + 1):
+        run_in_cache(number, report)
+    assert not killed.root.exists()
+
+
+def test_report_files_that_cannot_be_written_do_not_cost_the_report(
+    make: Any, tmp_path: Path, capsys: Any
+) -> None:
+    report = clean_report(make)
+    place = open_place(tmp_path / "r", "token")
+    place.page.mkdir()
+    options = Options(
+        source=tmp_path, agent="replay", env="local", concurrency=1, repeat=None, limit=None,
+        max_fault_rate="0.5", seed=0, as_json=True, report_dir=tmp_path / "r",
+    )  # fmt: skip
+    assert finish(options, report, place) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["verdict"] == "PASS"
+    assert len(err.splitlines()) == 1
+    assert "report.html" in err
+    assert "--report DIR" in err

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import signal
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -27,6 +28,7 @@ from envkit.preflight.report import could_not_run
 from envkit.preflight.report_json import to_json
 from envkit.preflight.report_text import print_report
 from envkit.preflight.run import run
+from envkit.preflight.text import one_line
 from envkit.preflight.types import Launcher, Plan, Report, RunOptions, Verdict
 
 PLAIN_WIDTH: Final = 120
@@ -56,8 +58,8 @@ def preflight(options: Options) -> int:
     try:
         place = open_place(options.report_dir, token)
     except EnvkitError as error:
-        return _finish(options, could_not_run([str(error)]), None)
-    return _finish(options, _run(options, place, token), place)
+        return finish(options, could_not_run([str(error)]), None)
+    return finish(options, _run(options, place, token), place)
 
 
 def _run(options: Options, place: Place, token: str) -> Report:
@@ -142,14 +144,25 @@ def _launcher(plan: Plan) -> Launcher:
     )
 
 
-def _finish(options: Options, report: Report, place: Place | None) -> int:
+def finish(options: Options, report: Report, place: Place | None) -> int:
+    """Keeps and prints a report; the exit code."""
     if place is not None:
-        keep(place, report)
+        _keep(place, report)
     if options.as_json:
         print(orjson.dumps(to_json(report), option=orjson.OPT_INDENT_2).decode())
     else:
         _print(report, place)
     return report.verdict.exit_code
+
+
+def _keep(place: Place, report: Report) -> None:
+    """A full disk costs the files of a report, not the report."""
+    try:
+        keep(place, report)
+    except OSError as error:
+        where = error.filename2 or error.filename or place.root
+        line = f"{where}: {error.strerror}; make room, or name another place with --report DIR"
+        print(f"envkit: {one_line(line, 1000)}", file=sys.stderr)
 
 
 def _print(report: Report, place: Place | None) -> None:

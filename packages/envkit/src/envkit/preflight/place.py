@@ -3,7 +3,7 @@
 
 Contract: a report directory is ours to overwrite only when it is new, empty or carries our mark;
 without one the run has a directory in the user's cache, kept only when there is something to look
-at. Report files appear whole or not at all.
+at, and only the newest of these. Report files appear whole or not at all.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ from envkit.preflight.report_json import to_json
 from envkit.preflight.types import Report, Verdict
 
 MARK: Final = ".envkit-preflight"
+"""Says that a directory is a run's: holds the pid of its process, and nothing once it is over."""
+
+KEPT_RUNS: Final = 10
+"""Of those that nobody named a directory for: enough to compare, too few to fill a disk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +69,28 @@ def keep(place: Place, report: Report) -> None:
         _write(place.page, to_html(report).encode())
     elif report.verdict in (Verdict.PASS, Verdict.COULD_NOT_RUN):
         shutil.rmtree(place.root, ignore_errors=True)
+    if place.root.exists():
+        (place.root / MARK).write_text("")
+    if not place.asked_for:
+        _prune(place.root.parent)
+
+
+def _prune(runs: Path) -> None:
+    """Keep the newest runs; one that still runs is nobody's to remove."""
+    over = [mark for mark in runs.glob(f"*/{MARK}") if not _lives(mark)]
+    over.sort(key=lambda mark: mark.stat().st_mtime_ns, reverse=True)
+    for mark in over[KEPT_RUNS:]:
+        shutil.rmtree(mark.parent, ignore_errors=True)
+
+
+def _lives(mark: Path) -> bool:
+    try:
+        os.kill(int(mark.read_text()), 0)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _root(report_dir: Path | None, run_token: str) -> Path:
@@ -79,7 +105,7 @@ def _claim(place: Place) -> None:
     mark = place.root / MARK
     if any(place.root.iterdir()) and not mark.exists():
         raise HarnessError(f"{place.root}: holds files of something else; name a new directory")
-    mark.touch()
+    mark.write_text(str(os.getpid()))
     if place.trials.exists():
         shutil.rmtree(place.trials)
     place.trials.mkdir()
