@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
+import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from envkit.fault import TaskError
-from envkit.task import find_tasks, load_task, load_world_dir
+from envkit.task import find_tasks, lint, load_task, load_world_dir
 
 TASKS = Path(__file__).parents[4] / "tasks"
 MINIMAL = """\
@@ -150,6 +154,92 @@ def test_a_broken_world_is_refused(tmp_path: Path, config: str, says: str) -> No
     (world / "world.toml").write_text(config)
     with pytest.raises(TaskError, match=says):
         load_world_dir(world)
+
+
+PLACES = ["worlds/w", "w"]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    "config", ["= 5", "server = []", 'root = "files"', "[generator]\nscript=5"]
+)
+def test_a_broken_world_is_named_by_its_own_path(tmp_path: Path, place: str, config: str) -> None:
+    world = tmp_path / place
+    (world / "filesystem").mkdir(parents=True)
+    (world / "world.toml").write_text(config)
+    with pytest.raises(TaskError) as caught:
+        load_world_dir(world)
+    assert str(caught.value).startswith(f"{world}/world.toml:")
+
+
+@pytest.mark.parametrize("config", ["= 5", "server = []"])
+def test_a_task_names_its_broken_world_by_a_path_that_exists(tmp_path: Path, config: str) -> None:
+    task = make_task(tmp_path / "a", MINIMAL + '[metadata]\nworld = "w"\n')
+    world = tmp_path / "worlds/w"
+    (world / "filesystem").mkdir(parents=True)
+    (world / "world.toml").write_text(config)
+    with pytest.raises(TaskError) as caught:
+        load_task(task)
+    assert Path(str(caught.value).split(":")[0]).samefile(world / "world.toml")
+    wheres = [problem.where for problem in lint(task)]
+    assert any(where.startswith("../worlds/w/world.toml") for where in wheres)
+
+
+@pytest.fixture
+def forbidden(tmp_path: Path) -> Generator[Path]:
+    """A directory that others may enter, while this process is nobody of rank."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        as_root = os.geteuid() == 0
+        if as_root:
+            os.seteuid(65534)
+        try:
+            yield Path(folder)
+        finally:
+            if as_root:
+                os.seteuid(0)
+
+
+def as_owner(work: Callable[[], Any]) -> None:
+    """What the owner of the files does, where that is another than who reads them."""
+    me, owner = os.geteuid(), os.getuid()
+    os.seteuid(owner)
+    work()
+    os.seteuid(me)
+
+
+FORBIDDEN = ["task.toml", "instruction.md", "tests/test.sh", "solution/calls.jsonl", "."]
+
+
+@pytest.mark.parametrize("name", FORBIDDEN)
+def test_a_file_without_the_right_to_read_it_is_said_to_be_one(forbidden: Path, name: str) -> None:
+    task = forbidden / "a"
+
+    def lock() -> None:
+        (make_task(task) / "solution/calls.jsonl").write_text('{"final_answer": "x"}\n')
+        (task / name).chmod(0o000)
+
+    as_owner(lock)
+    try:
+        problems = [p for p in lint(task) if p.message == "Permission denied"]
+        assert problems
+        assert all("right to read" in p.fix for p in problems)
+        assert (task / problems[0].where).is_relative_to(task / name)
+        assert ".." not in problems[0].where
+        with pytest.raises(TaskError, match="Permission denied; give this user") as caught:
+            load_task(task)
+        assert str(caught.value).startswith(f"{task / name}")
+    finally:
+        as_owner(lambda: (task / name).chmod(0o755))
+
+
+def test_a_directory_without_the_right_to_list_it_is_one_line(forbidden: Path) -> None:
+    tasks = forbidden / "tasks"
+    as_owner(lambda: tasks.mkdir(mode=0o700))
+    as_owner(lambda: tasks.chmod(0o000))
+    with pytest.raises(TaskError, match=r"tasks.*: Permission denied; give this user"):
+        find_tasks(tasks)
+    as_owner(lambda: tasks.chmod(0o700))
 
 
 def test_tasks_are_read_without_harbor() -> None:

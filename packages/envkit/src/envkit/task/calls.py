@@ -22,8 +22,8 @@ def check_calls(path: Path, world: World | None) -> Iterator[Problem]:
     """Errors for lines that could not be replayed in the task's world."""
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as cause:
-        yield error("calls-invalid", CALLS, one_line(cause), "save it as readable UTF-8")
+    except UnicodeDecodeError as cause:
+        yield error("calls-invalid", CALLS, one_line(cause), "save it as UTF-8")
         return
     numbered = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
     if not numbered:

@@ -13,7 +13,7 @@ from envkit.task.calls import check_calls
 from envkit.task.files import CALLS, check_files, check_scripts
 from envkit.task.keys import TASK_KEYS
 from envkit.task.keys_check import unknown_keys
-from envkit.task.read import Flawed, Table, error, one_line, read_toml
+from envkit.task.read import Flawed, Table, error, read_toml, unreadable
 from envkit.task.settings import (
     check_artifacts,
     check_network,
@@ -25,7 +25,7 @@ from envkit.task.settings import (
 )
 from envkit.task.tree import escapes
 from envkit.task.types import Problem, World
-from envkit.task.world import load_world, world_dir
+from envkit.task.world import task_world
 
 
 def lint(dir: Path) -> list[Problem]:
@@ -34,7 +34,7 @@ def lint(dir: Path) -> list[Problem]:
     try:
         found.extend(_problems(dir))
     except OSError as cause:
-        found.append(error("unreadable", str(dir), one_line(cause), "make it readable"))
+        found.append(unreadable(cause, dir))
     return list(dict.fromkeys(sorted(found, key=lambda problem: problem.severity.value)))
 
 
@@ -71,8 +71,7 @@ def _check_config(config: Table) -> Iterator[Problem]:
 def _check_play(task_dir: Path, config: Table) -> Iterator[Problem]:
     world: World | None = None
     try:
-        found = world_dir(task_dir, config)
-        world = load_world(found) if found else None
+        world = task_world(task_dir, config)
     except Flawed as flaw:
         yield flaw.problem
     if (task_dir / CALLS).is_file():

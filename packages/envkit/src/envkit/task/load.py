@@ -11,7 +11,7 @@ from pathlib import Path
 from envkit.fault import TaskError
 from envkit.task.digest import tree_digest
 from envkit.task.files import CALLS, INSTRUCTION, SOLVE_SCRIPT, check_instruction, check_tests
-from envkit.task.read import Flawed, Table, one_line, read_toml
+from envkit.task.read import Flawed, Table, read_toml, unreadable
 from envkit.task.settings import (
     agent_timeout_s,
     check_steps,
@@ -20,7 +20,7 @@ from envkit.task.settings import (
 )
 from envkit.task.tree import escapes
 from envkit.task.types import Problem, Task, World
-from envkit.task.world import load_world, world_dir
+from envkit.task.world import load_world, task_world
 
 
 def load_task(dir: Path) -> Task:
@@ -31,15 +31,14 @@ def load_task(dir: Path) -> Task:
     except Flawed as flaw:
         raise TaskError(_line(directory, flaw.problem)) from flaw
     except OSError as cause:
-        raise TaskError(f"{directory}: {one_line(cause)}; make it readable") from cause
+        raise TaskError(_line(directory, unreadable(cause, directory))) from cause
 
 
 def _load(directory: Path) -> Task:
     config = read_toml(directory / "task.toml")
     for problem in _blockers(directory, config):
         raise Flawed(problem)
-    found = world_dir(directory, config)
-    world = load_world(found) if found else None
+    world = task_world(directory, config)
     calls = directory / CALLS
     return Task(
         name=directory.name,
@@ -70,8 +69,15 @@ def find_tasks(path: Path) -> list[Path]:
     """The task directories at `path`: itself, or its children in order of their names.
 
     A child that has an instruction but no task.toml counts: it is a broken task, to be reported
-    and not skipped. Raises `TaskError` where there is none.
+    and not skipped. Raises `TaskError` where there is none, or it cannot be listed.
     """
+    try:
+        return _find(path)
+    except OSError as cause:
+        raise TaskError(_line(path, unreadable(cause, path))) from cause
+
+
+def _find(path: Path) -> list[Path]:
     if not path.is_dir():
         raise TaskError(f"{path}: no such directory; name a task or a directory of tasks")
     if _looks_like_task(path):
@@ -92,4 +98,6 @@ def load_world_dir(dir: Path) -> World:
     try:
         return load_world(dir)
     except Flawed as flaw:
-        raise TaskError(_line(dir.parent.parent, flaw.problem)) from flaw
+        raise TaskError(_line(dir, flaw.problem)) from flaw
+    except OSError as cause:
+        raise TaskError(_line(dir, unreadable(cause, dir))) from cause

@@ -5,6 +5,7 @@
 into a `TaskError`.
 """
 
+import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,18 +36,30 @@ def warning(code: str, where: str, message: str, fix: str) -> Problem:
 
 def read_toml(path: Path) -> Table:
     """The file's top table; `Flawed` says the line and column of broken TOML."""
-    if not path.is_file():
-        raise Flawed(error("toml-missing", path.name, "no such file", f"add {path.name}"))
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as cause:
-        fix = "save it as readable UTF-8"
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as cause:
+        fix = f"add {path.name}"
+        raise Flawed(error("toml-missing", path.name, "no such file", fix)) from cause
+    except UnicodeDecodeError as cause:
+        fix = "save it as UTF-8"
         raise Flawed(error("toml-unreadable", path.name, one_line(cause), fix)) from cause
+    except OSError as cause:
+        raise Flawed(unreadable(cause, path.parent, "toml-unreadable")) from cause
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as cause:
         fix = "correct the TOML there"
         raise Flawed(error("toml-broken", path.name, one_line(cause), fix)) from cause
+
+
+def unreadable(cause: OSError, root: Path, code: str = "unreadable") -> Problem:
+    """What the system said about a file below `root`, and what to do: rights are no encoding."""
+    path = Path(os.fsdecode(cause.filename or root))
+    where = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+    denied = isinstance(cause, PermissionError)
+    fix = "give this user the right to read it" if denied else "make it readable"
+    return error(code, where, cause.strerror or one_line(cause), fix)
 
 
 def one_line(cause: BaseException) -> str:

@@ -3,10 +3,12 @@
 
 A task names its world in `[metadata] world = "NAME"`; it lies at `../worlds/NAME/` beside the
 task. Functions here raise `Flawed` with one problem; `lint` and `load_task` decide what that
-means to their callers.
+means to their callers. Where it is, `load_world` says as seen from the world's directory and
+`task_world` as seen from the task's.
 """
 
 import re
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -41,10 +43,22 @@ def world_dir(task_dir: Path, config: Table) -> Path | None:
     return found
 
 
+def task_world(task_dir: Path, config: Table) -> World | None:
+    """The task's world, checked, or None where the task declares none; raises `Flawed`."""
+    found = world_dir(task_dir, config)
+    if found is None:
+        return None
+    try:
+        return load_world(found)
+    except Flawed as flaw:
+        where = f"../worlds/{found.name}/{flaw.problem.where}"
+        raise Flawed(replace(flaw.problem, where=where)) from flaw
+
+
 def load_world(directory: Path) -> World:
     """The world in `directory`, checked; raises `Flawed`."""
-    where = f"worlds/{directory.name}/world.toml"
-    config = read_toml(directory / "world.toml")
+    where = "world.toml"
+    config = read_toml(directory / where)
     for problem in unknown_keys(config, WORLD_KEYS, where) + escapes(directory):
         raise Flawed(problem)
     if config.get("name", directory.name) != directory.name:
