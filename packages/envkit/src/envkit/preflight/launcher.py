@@ -9,6 +9,7 @@ be run again. Closing the generator closes the fork server, and with it everythi
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import random
 import time
@@ -30,6 +31,7 @@ from envkit.preflight.types import (
     TrialStarted,
 )
 from envkit.preflight.waves import Barrier, Pace
+from envkit.sandbox.channel import ChannelClosed
 from envkit.sandbox.prepare import Prepared, prepare
 from envkit.sandbox.reaper import remnants
 from envkit.sandbox.session import Server, forkserver
@@ -97,10 +99,14 @@ class ForkServerLauncher:
             gauging = group.create_task(self._gauge(server))
             work = [group.create_task(self._trial(server, trial)) for trial in trials]
             ended = 0
-            while ended < len(work):
-                event = await self._events.get()
-                ended += isinstance(event, TrialEnded)
-                yield event
+            try:
+                while ended < len(work):
+                    event = await self._events.get()
+                    ended += isinstance(event, TrialEnded)
+                    yield event
+            except GeneratorExit:  # closed from outside; the group would wrap it as an error
+                for task in work:
+                    task.cancel()
             gauging.cancel()
 
     def leftovers(self) -> Sequence[Leftover]:
@@ -178,21 +184,25 @@ class ForkServerLauncher:
             self._barrier.up(trial)
 
     async def _gauge(self, server: Server) -> None:
-        while True:
-            before = time.monotonic()
-            await asyncio.sleep(_GAUGE_S)
-            stall = time.monotonic() - before - _GAUGE_S
-            census = await server.channel.ask("census")
-            live = int(census["live"]) if self._local else self._barrier.held
-            self._say(
-                RunGauges(
-                    live_boxes=live,
-                    loop_stall_ms=max(0.0, stall * 1000),
-                    memory_mib=max(0.0, self._memory_before - _available_mib()),
-                )
+        with contextlib.suppress(ChannelClosed):  # every trial says so itself
+            while True:
+                before = time.monotonic()
+                await asyncio.sleep(_GAUGE_S)
+                stall = time.monotonic() - before - _GAUGE_S
+                await self._read_gauges(server, stall)
+
+    async def _read_gauges(self, server: Server, stall: float) -> None:
+        census = await server.channel.ask("census")
+        live = int(census["live"]) if self._local else self._barrier.held
+        self._say(
+            RunGauges(
+                live_boxes=live,
+                loop_stall_ms=max(0.0, stall * 1000),
+                memory_mib=max(0.0, self._memory_before - _available_mib()),
             )
-            if self._barrier.completed():
-                await server.channel.ask("tell", trial="*", name="go")
+        )
+        if self._barrier.completed():
+            await server.channel.ask("tell", trial="*", name="go")
 
 
 def _started(spec: TrialSpec) -> TrialStarted:
