@@ -12,7 +12,7 @@ import pytest
 
 from envkit.sandbox.availability import availability
 
-from ..trial.tiny import FAULTY, ORDINARY, Ran, launcher, make_task, run_trials, spec
+from ..trial.tiny import ORDINARY, Ran, launcher, lend_parts, make_task, run_trials, spec
 
 pytestmark = pytest.mark.integration
 
@@ -36,7 +36,7 @@ def probed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Ran, dict[str, Any
     (prober / "solution/marks.json").write_text(marks)
     neighbour = make_task(place / "tasks", "neighbour", ORDINARY)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(FAULTY))
+        lend_parts(patch)
         patch.setenv("SOME_API_KEY", IN_ENVIRONMENT)
         ran = run_trials(
             launcher(place / "out", concurrency=2, barrier=True),

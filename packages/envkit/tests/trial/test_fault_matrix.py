@@ -23,7 +23,7 @@ from envkit.deadline import Budgets, within
 from envkit.fault import EngineError, Fault, JudgeError, NoVerdict, Phase, classify
 from envkit.trial.record import Attempt, decided_by
 
-from .tiny import FAULTY, Ran, launcher, make_task, run_trials, spec
+from .tiny import Ran, launcher, lend_parts, make_task, run_trials, spec
 
 pytestmark = pytest.mark.integration
 
@@ -112,7 +112,7 @@ def ran(boxes: None, tmp_path_factory: pytest.TempPathFactory) -> Ran:
         if row.name != "trial.hang.agent"
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(FAULTY))
+        lend_parts(patch)
         launches = launcher(
             place / "out", env="faulty_box:FaultyEnvironment", concurrency=10, budgets=HURRIED
         )
@@ -148,7 +148,7 @@ def test_a_trial_that_stopped_is_killed_at_its_limit(
 ) -> None:
     row = next(row for row in LIVE if row.name == "trial.hang.agent")
     task = make_task(tmp_path / "tasks", agent_s=1, verifier_s=1)
-    monkeypatch.setenv("PYTHONPATH", str(FAULTY))
+    lend_parts(monkeypatch)
     launches = launcher(
         tmp_path / "out", env="faulty_box:FaultyEnvironment", concurrency=1, budgets=IMPATIENT
     )

@@ -7,19 +7,21 @@ answer ``forty-two`` (the other half). Nothing is installed, so a box of it star
 
 import asyncio
 import json
+import os
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from envkit.deadline import DEFAULT_BUDGETS, Budgets
 from envkit.preflight.launcher import ForkServerLauncher
 from envkit.preflight.types import Event, Leftover, RunOptions, TrialEnded, TrialSpec
 from envkit.trial.record import TrialRecord
 
-FAULTY = Path(__file__).parent / "faulty"
-"""Goes on PYTHONPATH: what the trials' processes import."""
+_PARTS = Path(__file__).parent / "faulty"
 
 LIST = {"tool": "filesystem_server_list_files", "arguments": {"path": "/"}}
 ANSWER = {"final_answer": "forty-two\n"}
@@ -73,6 +75,11 @@ _SOLVE = """\
 echo done > /filesystem/done.txt
 echo forty-two > /logs/artifacts/final_answer.txt
 """
+
+
+def lend_parts(patch: pytest.MonkeyPatch) -> None:
+    """Let the processes of trials import what goes wrong in them."""
+    patch.setenv("PYTHONPATH", str(_PARTS), prepend=os.pathsep)
 
 
 def run(code: str, *, expect_error: bool = False, **more: object) -> dict[str, object]:

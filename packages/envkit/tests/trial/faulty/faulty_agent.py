@@ -3,7 +3,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import override
+from typing import Any, override
 
 from harbor.environments.base import BaseEnvironment
 from harbor.models.agent.context import AgentContext
@@ -51,6 +51,24 @@ class FaultyAgent(ReplayAgent):
     ) -> None:
         await _misbehave(_misbehaviour(self.logs_dir, "act"))
         await super().run(instruction, environment, context)
+
+
+class UnbuildableAgent(ReplayAgent):
+    """Cannot be made."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        raise RuntimeError("an error of the constructor's own")
+
+
+class EndlessAgent(ReplayAgent):
+    """Acts until it is stopped."""
+
+    @override
+    async def run(
+        self, instruction: str, environment: BaseEnvironment, context: AgentContext
+    ) -> None:
+        await asyncio.Event().wait()
 
 
 class CommandAgent(FaultyAgent):

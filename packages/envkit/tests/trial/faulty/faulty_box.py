@@ -2,7 +2,7 @@
 """The local environment with one fault, named by its trial: ``OPERATION.KIND.ROLE``.
 
 It goes around nothing of ours: the guard, the classifier and Harbor see what a provider with that
-fault would show them. The fault strikes the first attempt only.
+fault would show them. The fault strikes the first attempt only, unless its kind is ``always_…``.
 """
 
 import asyncio
@@ -52,7 +52,14 @@ class FaultyEnvironment(LocalEnvironment):
     def fault(self, operation: str) -> str:
         """The kind of fault that meets ``operation`` now; empty for none."""
         wanted, kind, role, *later = self.trial_paths.trial_dir.name.split(".")
-        return kind if (wanted, role) == (operation, self._role()) and not later else ""
+        if (wanted, role) != (operation, self._role()) or (later and "always" not in kind):
+            return ""
+        return kind.removeprefix("always_")
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        if self.fault("construct"):
+            raise RuntimeError("an error of the constructor's own")
 
     async def kill_box(self) -> None:
         """SIGKILL process 1 of this box from outside, and wait until the fork server knows."""
