@@ -69,7 +69,7 @@ def limited(root: Path, shared: tuple[asyncio.Runner, Session]) -> Limited:
     def run(test: Callable[[Room], Coroutine[Any, Any, Any]]) -> Any:
         async def whole() -> Any:
             room = Room(session, session.box_name("agent"))
-            session.handlers[room.name] = room.events.append
+            session.handlers[room.name] = lambda *said: room.events.append(str(said))
             spec = BoxSpec(name=room.name, root=root, limits=LIMITS)
             await room.ask("open", spec=spec.to_dict())
             try:

@@ -57,7 +57,7 @@ class UnbuildableAgent(ReplayAgent):
     """Cannot be made."""
 
     def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
+        super().__init__(*args, **more)  # pyright: ignore[reportUnknownMemberType]
         raise RuntimeError("an error of the constructor's own")
 
 

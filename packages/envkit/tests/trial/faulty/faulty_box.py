@@ -57,7 +57,7 @@ class FaultyEnvironment(LocalEnvironment):
         return kind.removeprefix("always_")
 
     def __init__(self, *args: Any, **more: Any) -> None:
-        super().__init__(*args, **more)
+        super().__init__(*args, **more)  # pyright: ignore[reportUnknownMemberType]
         if self.fault("construct"):
             raise RuntimeError("an error of the constructor's own")
 
