@@ -2,12 +2,15 @@
 """The command line as a user meets it: help, one clear line for each mistake, exit codes."""
 
 import asyncio
+import contextlib
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +106,16 @@ MISTAKES = {
     "audit-missing": (["audit", "nowhere"], "nowhere: no such directory"),
     "serve-missing": (["serve", "nowhere"], "nowhere: no such directory"),
     "serve-servers": (["serve", "empty", "--servers", "telnet"], "unknown server 'telnet'"),
+    "serve-no-server": (["serve", "empty", "--servers", ","], "--servers: none is named"),
+    "serve-code": (["serve", "empty", "--servers", "code"], "code_execution_server: empty is"),
+    "serve-code-too": (["serve", "empty", "--servers", "pdf,code"], "read-only, where it has no"),
+    "serve-world": (["serve", "bw"], "envkit: bw/world.toml: "),
+    "usage-value": (["preflight", "--concurrency", "0"], "Invalid value for '--concurrency': "),
+    "usage-type": (["preflight", "--seed", "x"], "Invalid value for '--seed': "),
+    "usage-option": (["lint", "--nonsense"], "No such option: --nonsense"),
+    "usage-audit": (["audit", "empty", "--nonsense"], "see envkit audit --help"),
+    "usage-extra": (["doctor", "now"], "(now); see envkit doctor --help"),
+    "usage-command": (["preflite"], "No such command 'preflite'"),
 }
 
 
@@ -116,6 +129,8 @@ def mistakes(tmp_path: Path) -> Path:
     (broken / "bad").mkdir(parents=True)
     (broken / "bad" / "task.toml").write_text("[agent\n")
     (broken / "bad" / "instruction.md").write_text("x")
+    (tmp_path / "bw").mkdir()
+    (tmp_path / "bw" / "world.toml").write_text("= 5")
     return tmp_path
 
 
@@ -126,13 +141,66 @@ def test_a_mistake_is_said_clearly_without_a_traceback_and_exits_2(
     done = envkit(*words, cwd=mistakes)
     assert done.returncode == 2
     assert line in done.stderr
+    problems = 3 if line == "task.toml: " else 1
+    assert len(done.stderr.splitlines()) == problems
     assert "Traceback" not in done.stderr + done.stdout
     assert done.stdout == ""
 
 
-@pytest.mark.parametrize("words", [["preflight", "--concurrency", "0"], ["lint", "--nonsense"]])
-def test_an_option_that_cannot_be_is_a_usage_error(words: list[str]) -> None:
-    assert envkit(*words).returncode == 2
+def test_no_command_at_all_shows_the_help() -> None:
+    done = envkit()
+    assert done.returncode == 2
+    assert [command for command in COMMANDS if command not in done.stdout + done.stderr] == []
+
+
+JSON_MISTAKES = [
+    ["preflight", "nowhere"],
+    ["preflight", "empty"],
+    ["preflight", "broken", "--concurrency", "0"],
+    ["preflight", "broken", "--nonsense"],
+    ["preflight", "broken", "--report", "full"],
+    ["lint", "nowhere"],
+    ["lint", "empty"],
+    ["lint", "broken", "--nonsense"],
+    ["audit", "nowhere"],
+    ["audit", "empty"],
+    ["audit", "empty", "--fail-over", "x"],
+    ["audit", "empty", "--nonsense"],
+]
+
+
+@pytest.mark.parametrize("words", JSON_MISTAKES, ids=" ".join)
+def test_json_is_one_document_also_for_a_mistake(mistakes: Path, words: list[str]) -> None:
+    done = envkit(*words, "--json", cwd=mistakes)
+    assert done.returncode == 2
+    assert json.loads(done.stdout)["schema"] == f"envkit.{words[0]}/1"
+    assert len(done.stderr.splitlines()) <= 1
+
+
+@pytest.mark.parametrize("command", ["preflight", "lint", "audit"])
+def test_a_directory_that_may_not_be_read_is_one_line_and_one_document(
+    mistakes: Path, command: str
+) -> None:
+    with tempfile.TemporaryDirectory() as folder, nobody(Path(folder)):
+        result = CliRunner().invoke(cli.app, [command, folder, "--json"])
+    assert result.exit_code == 2, result.output
+    assert "Permission denied" in result.stdout
+    assert json.loads(result.stdout)["schema"] == f"envkit.{command}/1"
+
+
+@contextlib.contextmanager
+def nobody(folder: Path) -> Generator[None]:
+    """This process without the right to list ``folder``."""
+    folder.chmod(0o000)
+    as_root = os.geteuid() == 0
+    if as_root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if as_root:
+            os.seteuid(0)
+        folder.chmod(0o700)
 
 
 def test_json_is_one_document_also_when_nothing_could_run(mistakes: Path) -> None:
@@ -189,7 +257,7 @@ def test_the_tasks_of_this_repository_have_no_lint_errors() -> None:
 def test_a_defect_of_ours_is_loud_and_does_not_look_like_a_breached_gate() -> None:
     code = (
         "from envkit import cli\n"
-        "def broken(): raise RuntimeError('a defect')\n"
+        "def broken(**_): raise RuntimeError('a defect')\n"
         "cli.app = broken\n"
         "cli.main()"
     )

@@ -2,18 +2,20 @@
 """The command line: flags to calls, no logic.
 
 Contract: exit 0 when what was checked holds, 1 when it does not, 2 when it could not be done, 130
-when interrupted. What a user can set right is one line on standard error, never a traceback.
-Only what a command needs is imported, when it runs: ``envkit audit`` works without the extras.
+when interrupted. What a user can set right is one line on standard error, never a traceback; where
+``--json`` was asked for, standard output holds one document in that case too. Only what a command
+needs is imported, when it runs: ``envkit audit`` works without the extras.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import traceback
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, Final, NoReturn, cast
 
 import typer
 
@@ -186,13 +188,44 @@ def doctor(
         raise typer.Exit(run(reap=reap))
 
 
+USAGE_ERROR: Final = cast(type[Exception], typer.BadParameter.__base__)
+"""What a wrong command line raises, in whichever click this typer brings along."""
+
+
 def main() -> None:
     """Entry point of the ``envkit`` script.
 
     A defect of ours shows its traceback and exits 2: 1 would say that something was checked.
     """
     try:
-        app()
+        code = app(prog_name="envkit", standalone_mode=False)
+    except USAGE_ERROR as error:
+        code = _misused(error, sys.argv[1:])
     except Exception:
         traceback.print_exc()
-        sys.exit(2)
+        code = 2
+    sys.exit(code)
+
+
+def _misused(error: Exception, words: Sequence[str]) -> int:
+    """A wrong command line, on one line; no command at all shows the help."""
+    shown: Any = error
+    if type(error).__name__ == "NoArgsIsHelpError":
+        shown.show()
+        return 2
+    message = " ".join(shown.format_message().split()).rstrip(".")
+    line = f"{message}; see {shown.ctx.command_path if shown.ctx else 'envkit'} --help"
+    print(f"envkit: {line}", file=sys.stderr)
+    if "--json" in words:
+        print(json.dumps(_refusal(words[0], line), indent=2))
+    return 2
+
+
+def _refusal(command: str, line: str) -> dict[str, Any]:
+    """The document of a command that could not begin."""
+    if command == "preflight":
+        from envkit.preflight.report import could_not_run
+        from envkit.preflight.report_json import to_json
+
+        return to_json(could_not_run([line]))
+    return {"schema": f"envkit.{command}/1", "error": line}

@@ -18,7 +18,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from envkit.audit import Report, examine
+from envkit.audit import SCHEMA, Report, examine
 from envkit.audit.html import page
 from envkit.audit.read import Item
 from envkit.audit.screen import show
@@ -63,13 +63,31 @@ def audit(
     ] = False,
 ) -> None:
     """Audit recorded runs: which errors are the environment's, and which rewards they spoiled."""
-    directory, json_to = _untangle(directory, json_to, as_json=as_json)
-    gate = None if fail_over is None else _percent(fail_over)
-    if not directory.exists():
-        _stop(f"{directory}: no such directory. Give a directory with {_FORMS}.")
-    report = _examine(directory)
-    _write(report, json_to, html_to, report_to)
+    try:
+        directory, json_to = _untangle(directory, json_to, as_json=as_json)
+        gate = None if fail_over is None else _percent(fail_over)
+        _check(directory)
+        report = _examine(directory)
+        _write(report, json_to, html_to, report_to)
+    except _Refused as refused:
+        _say(str(refused))
+        if as_json and json_to in (None, "-"):
+            print(orjson.dumps({"schema": SCHEMA, "error": label(str(refused))}).decode())
+        raise typer.Exit(2) from None
     raise typer.Exit(_verdict(report, directory, gate, strict=strict))
+
+
+class _Refused(Exception):
+    """The command line asks for what cannot be done; the message says what to do instead."""
+
+
+def _check(directory: Path) -> None:
+    try:
+        directory.stat()
+    except FileNotFoundError:
+        _stop(f"{directory}: no such directory. Give a directory with {_FORMS}.")
+    except OSError as error:
+        _stop(f"{directory}: {error.strerror}. Give a directory that this user can read.")
 
 
 def _untangle(
@@ -167,7 +185,7 @@ def _save(path: Path, content: bytes) -> None:
 
 def _verdict(report: Report, directory: Path, gate: float | None, *, strict: bool) -> int:
     if report.runs == 0:
-        _say(f"{directory}: no run could be read. It holds no readable {_FORMS}.")
+        _say(f"{directory}: no run could be read. {_nothing(report)}")
         return 2
     if strict and report.unreadable:
         _say(f"{len(report.unreadable)} candidates could not be read, and --strict was given.")
@@ -179,13 +197,20 @@ def _verdict(report: Report, directory: Path, gate: float | None, *, strict: boo
     return 0
 
 
+def _nothing(report: Report) -> str:
+    """Why there is nothing to report on."""
+    if len(report.unreadable) == 1:
+        only = report.unreadable[0]
+        return f"{only.file}: {only.reason}."
+    return f"It holds no readable {_FORMS}."
+
+
 def _say(message: str) -> None:
     typer.echo(f"envkit audit: {label(message)}", err=True)
 
 
 def _stop(message: str) -> NoReturn:
-    _say(message)
-    raise typer.Exit(2)
+    raise _Refused(message)
 
 
 if __name__ == "__main__":

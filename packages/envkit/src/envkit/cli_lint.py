@@ -9,6 +9,7 @@ import orjson
 from rich.console import Console
 from rich.text import Text
 
+from envkit.fault import TaskError
 from envkit.preflight.text import count, one_line
 from envkit.task import Problem, Severity, find_tasks
 from envkit.task import lint as lint_task
@@ -20,9 +21,14 @@ def lint(directory: Path, *, as_json: bool) -> int:
     """Prints the problems; 1 where one of them is an error.
 
     Raises:
-        TaskError: there is no such directory, or no task in it.
+        TaskError: there is no such directory, or no task in it; with ``as_json`` printed as well.
     """
-    found = {path: lint_task(path) for path in find_tasks(directory)}
+    try:
+        found = {path: lint_task(path) for path in find_tasks(directory)}
+    except TaskError as error:
+        if as_json:
+            print(orjson.dumps({"schema": SCHEMA, "error": one_line(error, 1000)}).decode())
+        raise
     problems = [problem for listed in found.values() for problem in listed]
     errors = sum(problem.severity == Severity.ERROR for problem in problems)
     if as_json:

@@ -22,7 +22,7 @@ from pathlib import Path
 from envkit.fault import HarnessError
 from envkit.sandbox.prepare import cache_directory
 from envkit.servers.command import LocalRunner
-from envkit.servers.config import GatewayConfig, server_names
+from envkit.servers.config import SERVERS, GatewayConfig, server_names
 from envkit.task import load_world_dir, materialize
 
 WORLD_FILE = "world.toml"
@@ -33,14 +33,18 @@ def serve(world: Path, servers: str, *, stdio: bool, port: int) -> None:
 
     Raises:
         TaskError: the world cannot be read or made.
-        HarnessError: there is no such directory or server, or the port is taken.
+        HarnessError: there is no such directory or server, the server could do nothing there, or
+            the port is taken.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a client's way to end us; clean up
     with _documents(world) as (root, apps_data, is_copy):
+        names = _names(servers)
+        if not is_copy:
+            _check_read_only(world, names)
         config = GatewayConfig(
             root=root,
             apps_data=apps_data,
-            servers=_names(servers),
+            servers=names,
             token=secrets.token_urlsafe(24),
             read_only=not is_copy,
             command_root=str(root),
@@ -53,9 +57,24 @@ def serve(world: Path, servers: str, *, stdio: bool, port: int) -> None:
 
 def _names(servers: str) -> tuple[str, ...]:
     try:
-        return server_names(servers)
+        names = server_names(servers)
     except ValueError as error:
         raise HarnessError(f"--servers: {error}") from error
+    if not names:
+        raise HarnessError(f"--servers: none is named; known servers: {', '.join(SERVERS)}")
+    return names
+
+
+def _check_read_only(directory: Path, names: tuple[str, ...]) -> None:
+    """Raises HarnessError for a server that would be there without a single tool."""
+    from envkit.servers.catalog import offered
+
+    for name in names:
+        if not offered(GatewayConfig(servers=(name,), read_only=True)):
+            raise HarnessError(
+                f"--servers {name}: {directory} is served in place and read-only, where it has no "
+                f"tool; leave it out, or name a world (a directory with {WORLD_FILE})"
+            )
 
 
 @contextlib.contextmanager

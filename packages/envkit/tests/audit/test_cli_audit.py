@@ -143,6 +143,21 @@ def test_nothing_to_read_is_exit_2_and_says_what_is_read(tmp_path: Path) -> None
     assert "1 other file ignored" in done.stdout
 
 
+@pytest.mark.parametrize("text", ['{"messages": [', "", "{", "[1, 2"])
+def test_of_one_file_that_cannot_be_read_only_the_reason_is_shown(
+    tmp_path: Path, text: str
+) -> None:
+    trace = tmp_path / "trajectory.json"
+    trace.write_text(text, "utf-8")
+    done = audit(trace)
+    assert done.returncode == 2
+    assert "Detectors" not in done.stdout
+    assert "0 runs" not in done.stdout
+    assert "trajectory.json: " in done.stdout
+    (line,) = done.stderr.splitlines()
+    assert "no run could be read. trajectory.json: " in line
+
+
 def test_an_output_that_cannot_be_written_is_one_line(fixtures: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", "utf-8")
     done = audit(fixtures, "--html", tmp_path / "file" / "page.html")

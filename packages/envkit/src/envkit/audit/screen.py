@@ -29,6 +29,9 @@ def show(report: Report, console: Console) -> None:
 
 
 def _parts(report: Report) -> Iterator[RenderableType]:
+    if not report.runs:  # tables of nothing would hide why there is nothing
+        yield from _files(report)
+        return
     yield Text(headline(report), style="bold")
     yield Text(rewards_line(report))
     if report.tools:
@@ -39,6 +42,7 @@ def _parts(report: Report) -> Iterator[RenderableType]:
         yield from _fingerprints(report)
     yield Text()
     yield _detectors(report)
+    yield Text()
     yield from _files(report)
 
 
@@ -145,7 +149,6 @@ def owners(report: Report, detector: str) -> str:
 
 
 def _files(report: Report) -> Iterator[Text]:
-    yield Text()
     yield Text(f"{plural(report.ignored, 'other file')} ignored", style="dim")
     if report.unreadable:
         yield Text(f"{plural(len(report.unreadable), 'file')} could not be read", style="bold red")
