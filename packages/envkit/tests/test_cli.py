@@ -212,6 +212,24 @@ def test_json_is_one_document_also_when_nothing_could_run(mistakes: Path) -> Non
     assert done.stderr == ""
 
 
+CACHES = ["file/cache", "/proc/no-such-cache", "file", "dir-with-file-for-roots"]
+
+
+@pytest.mark.parametrize("cache", CACHES)
+@pytest.mark.parametrize("env", ["local", "unsafe-process"])
+def test_a_cache_that_cannot_be_written_stops_the_run_before_its_first_trial(
+    mistakes: Path, monkeypatch: Any, cache: str, env: str
+) -> None:
+    (mistakes / "dir-with-file-for-roots").mkdir()
+    (mistakes / "dir-with-file-for-roots" / "roots").write_text("")
+    monkeypatch.setenv("ENVKIT_CACHE", str(mistakes / cache))
+    done = envkit("preflight", str(TASKS), "--env", env, cwd=mistakes)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert f"{mistakes / cache}/roots: the cache cannot be written: " in line
+    assert line.endswith("in ENVKIT_CACHE")
+
+
 def test_the_report_directory_of_a_run_that_could_not_start_says_why(mistakes: Path) -> None:
     assert envkit("preflight", "broken", "--report", "new", cwd=mistakes).returncode == 2
     assert "COULD_NOT_RUN" in (mistakes / "new" / "report.json").read_text()

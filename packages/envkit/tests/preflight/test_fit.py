@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envkit.preflight.fit import DEFAULT_COSTS, Cost, Costs, fit
+from envkit.preflight.fit import DEFAULT_COSTS, Cost, Costs, crowding, fit
 from envkit.preflight.host import Supply
 
 RESOURCES = ("memory", "open files", "processes", "namespaces", "disk", "inodes")
@@ -45,3 +45,20 @@ def test_where_nothing_fits_no_concurrency_is_suggested() -> None:
     line = fit(1, [supply("memory", 100)]).line()
     assert "--concurrency" not in line
     assert line.endswith("; raise it")
+
+
+@given(st.integers(1, 2000), st.floats(0.1, 256), st.integers(1, 100))
+def test_more_trials_than_the_cores_can_work_for_are_said_and_fewer_are_not(
+    wanted: int, cores: float, a_core: int
+) -> None:
+    line = crowding(wanted, cores, Costs(trials_a_core=a_core))
+    assert bool(line) is (wanted > max(1, int(cores * a_core)))
+
+
+def test_crowded_cores_are_named_and_refuse_nothing() -> None:
+    assert crowding(64, 2.0) == (
+        "64 trials on 2 cores: where more than 32 compute at once, a command takes many times as "
+        "long as alone and may run into its own limit"
+    )
+    assert crowding(6, 2.0) == ""
+    assert fit(64, [supply("memory", 10**9)]).ok

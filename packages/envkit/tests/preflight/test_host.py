@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits read from kernel files, from trees like those of real hosts."""
 
+import os
 import resource
 from pathlib import Path
 from typing import Any
 
-from envkit.preflight.host import MIB, Roots, Supply, measure
+import pytest
+
+from envkit.preflight.host import MIB, Roots, Supply, cores, measure
 
 
 def tree(root: Path, files: dict[str, str]) -> Roots:
@@ -122,3 +125,21 @@ def test_this_machine_is_measured() -> None:
     supplies: tuple[Supply, ...] = measure(Path.cwd())
     assert {"memory", "open files", "processes", "disk"} <= {s.resource for s in supplies}
     assert all(s.free >= 0 for s in supplies)
+
+
+def test_cores_are_those_this_process_may_use(tmp_path: Path) -> None:
+    assert cores(tree(tmp_path, {})) == len(os.sched_getaffinity(0))
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"proc/self/cgroup": "0::/a/b\n", "cgroup/a/cpu.max": "25000 100000\n",
+         "cgroup/a/b/cpu.max": "max 100000\n"},
+        {"proc/self/cgroup": "3:cpu,cpuacct:/a\n", "cgroup/cpu/a/cpu.cfs_quota_us": "25000\n",
+         "cgroup/cpu/a/cpu.cfs_period_us": "100000\n", "cgroup/cpu/cpu.cfs_quota_us": "-1\n"},
+    ],
+    ids=["v2", "v1"],
+)  # fmt: skip
+def test_a_quota_of_cpu_time_binds(tmp_path: Path, files: dict[str, str]) -> None:
+    assert cores(tree(tmp_path, files)) == 0.25

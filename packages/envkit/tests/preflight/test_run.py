@@ -7,7 +7,8 @@ from typing import Any
 
 from envkit.deadline import DeadlineExceeded
 from envkit.fault import HarnessError, Owner, SandboxUnavailable
-from envkit.preflight.host import Supply
+from envkit.preflight.fit import DEFAULT_COSTS, crowding
+from envkit.preflight.host import Supply, cores
 from envkit.preflight.report_json import to_json
 from envkit.preflight.run import run
 from envkit.preflight.types import BrokenTask, Leftover, Report, Verdict
@@ -130,6 +131,19 @@ def test_nothing_starts_where_the_trials_do_not_fit(make: Any) -> None:
         "128 + 12 a trial; use --concurrency 22, or ulimit -n N",
     )
     assert launcher.closed is False
+
+
+def test_a_run_on_few_cores_is_told_and_not_refused(make: Any) -> None:
+    wanted = 1 + int(cores() * DEFAULT_COSTS.trials_a_core)
+    told: list[list[str]] = []
+    for concurrency in (1, wanted):
+        view = make.view()
+        plan = make.plan(("fact",), concurrency)
+        work = run(plan, make.launcher(), view, supplies=make.roomy, settle_s=0.0)
+        assert asyncio.run(work).verdict is Verdict.PASS
+        told.append([line for line in view.lines if "cores" in line])
+    assert told[0] == []
+    assert told[1] == [crowding(wanted, cores())]
 
 
 def test_no_sound_task_could_not_run_and_every_problem_is_named(make: Any) -> None:

@@ -11,6 +11,7 @@ import asyncio
 import secrets
 import signal
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,7 +23,7 @@ from rich.text import Text
 from envkit.cli_extras import install_line, require
 from envkit.fault import EnvkitError, HarnessError, SandboxUnavailable
 from envkit.preflight.place import Place, keep, open_place
-from envkit.preflight.plan import Request, make_plan
+from envkit.preflight.plan import KNOWN_ENVS, Request, make_plan
 from envkit.preflight.progress import view_for
 from envkit.preflight.report import could_not_run
 from envkit.preflight.report_json import to_json
@@ -69,6 +70,7 @@ def _run(options: Options, place: Place, token: str) -> Report:
             return could_not_run(_problems(plan), plan)
         require("harbor", "mcp")  # only the trials' processes import them, and fail one by one
         _check_boxes(plan)
+        _check_cache(plan)
         launcher = _launcher(plan)
     except EnvkitError as error:
         return could_not_run([str(error)])
@@ -128,6 +130,25 @@ def _check_boxes(plan: Plan) -> None:
     boxes = availability()
     if not boxes.ok:
         raise SandboxUnavailable(boxes.line())
+
+
+def _check_cache(plan: Plan) -> None:
+    """Raises HarnessError where nothing could be built that the trials of our boxes share."""
+    if plan.env not in KNOWN_ENVS:
+        return
+    from envkit.sandbox.prepare import cache_directory
+
+    cache = cache_directory()
+    for part in (cache / "roots", cache / "worlds"):
+        try:
+            part.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=part):
+                pass
+        except OSError as error:
+            raise HarnessError(
+                f"{part}: the cache cannot be written: {error.strerror}; "
+                "name a directory that this user can write in ENVKIT_CACHE"
+            ) from error
 
 
 def _launcher(plan: Plan) -> Launcher:

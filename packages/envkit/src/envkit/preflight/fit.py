@@ -3,7 +3,8 @@
 
 Contract: arithmetic over what ``host.measure`` found and what a trial costs; never starts
 anything. A run that does not fit is refused before its first box: half of 500 trials dying of a
-full process table would read as 250 faults of the tasks.
+full process table would read as 250 faults of the tasks. Cores never refuse a run, because trials
+that share them are only slower; a notice says from where on that is no longer harmless.
 """
 
 from __future__ import annotations
@@ -42,9 +43,13 @@ class Costs:
     """Logs, artifacts and the record; the base is a root file system built for the first time."""
     inodes: Cost = Cost(base=8192, a_trial=64)
     """The same, counted in files."""
+    trials_a_core: int = 16
+    """At once, before commands run into their own limits. With 64 imports of pandas at once on 2
+    cores each took about 100 times as long as alone: half a second becomes the 60 s that a command
+    is given, at 32 trials a core. Half of that leaves room for heavier ones."""
 
     def of(self, resource: str) -> Cost:
-        """The cost of a resource by the name that ``Supply`` gives it."""
+        """The cost of a resource by the name that ``Supply`` gives it; not of cores."""
         return getattr(self, resource.replace(" ", "_"))
 
 
@@ -90,6 +95,20 @@ def fit(wanted: int, supplies: Iterable[Supply], costs: Costs = DEFAULT_COSTS) -
         ((_holds(supply, costs), supply) for supply in supplies), key=lambda pair: pair[0]
     )
     return Fit(wanted=wanted, highest=highest, binding=binding, cost=costs.of(binding.resource))
+
+
+def crowding(wanted: int, cores: float, costs: Costs = DEFAULT_COSTS) -> str:
+    """One line where so many trials share so few cores that commands may run out of time; or none.
+
+    No gate: trials wait for engines and tools most of their time, and only what computes is slow.
+    """
+    roomy = max(1, int(cores * costs.trials_a_core))
+    if wanted <= roomy:
+        return ""
+    return (
+        f"{wanted} trials on {cores:g} cores: where more than {roomy} compute at once, a command "
+        "takes many times as long as alone and may run into its own limit"
+    )
 
 
 def _holds(supply: Supply, costs: Costs) -> int:

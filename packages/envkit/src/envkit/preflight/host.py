@@ -62,6 +62,19 @@ def measure(run_dir: Path, roots: Roots = KERNEL) -> tuple[Supply, ...]:
     return tuple(supply for reader in readers for supply in reader())
 
 
+def cores(roots: Roots = KERNEL) -> float:
+    """CPUs this process may use at once: its affinity, or less where a cgroup's quota binds."""
+    found = [float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)]
+    for group in _cgroups(roots, "cpu"):
+        quota, period = [*" ".join(_lines(group / "cpu.max")).split(), "", ""][:2]
+        if not quota:
+            quota = "".join(_lines(group / "cpu.cfs_quota_us"))
+            period = "".join(_lines(group / "cpu.cfs_period_us"))
+        if quota.isdecimal() and period.isdecimal() and int(period):
+            found.append(int(quota) / int(period))
+    return min(found)
+
+
 def _memory(roots: Roots) -> Iterator[Supply]:
     for line in _lines(roots.proc / "meminfo"):
         if line.startswith("MemAvailable:"):

@@ -14,8 +14,8 @@ import time
 from collections.abc import Sequence
 from typing import Final, cast
 
-from envkit.preflight.fit import fit
-from envkit.preflight.host import Supply, measure
+from envkit.preflight.fit import crowding, fit
+from envkit.preflight.host import Supply, cores, measure
 from envkit.preflight.report import could_not_run, make_report
 from envkit.preflight.tally import Ending, Tally
 from envkit.preflight.types import Event, Launcher, Leftover, Notice, Plan, Report, View
@@ -44,6 +44,8 @@ async def run(
     tally, began = Tally(), time.monotonic()
     with view:
         view.notice(room.line())
+        if crowd := crowding(plan.concurrency, cores()):
+            view.notice(crowd)
         for task in plan.broken:
             view.notice(f"{task.name}: not run: {'; '.join(task.problems)}")
         broke, interrupted = await _drive(plan, launcher, view, tally)
