@@ -6,7 +6,8 @@
 knows is tried once more. What is not idempotent is tried once, whatever its fault says: the caller
 states it for every operation, and there is no default to forget. The wait is uniform between 0 and
 a bound that doubles, so that what failed together does not come back together, and a slot is held
-only during a try: somebody else works while this one waits.
+only during a try: somebody else works while this one waits. An operation that never raises, because
+what it returns tells its own fault, is judged by that: ``fault_of`` says how.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from typing import Any
 
 import stamina
 
@@ -84,20 +86,41 @@ async def retry[T](
     attempts: Attempts | None = None,
     slot: asyncio.Semaphore | None = None,
     rng: random.Random | None = None,
+    fault_of: Callable[[T], Fault | None] | None = None,
 ) -> T:
     """Run ``operation`` until it succeeds or another try is useless.
 
     Pass ``attempts`` to keep the failed tries, ``slot`` to hold one of a limited number of slots
     during each try and none while waiting, and a seeded ``rng`` for waits that can be repeated.
-    Raises what the last try raised.
+    With ``fault_of`` a result that has a fault is a failed try. Raises what the last try raised,
+    or returns what it returned.
     """
     judge = _Judge(phase, backoff if idempotent else Backoff(tries=1), attempts, rng)
-    async for attempt in stamina.retry_context(on=judge.wait, attempts=None, timeout=None):
-        with attempt:
-            async with slot or nullcontext():
-                judge.begin()
-                return await operation()
+    try:
+        async for attempt in stamina.retry_context(on=judge.wait, attempts=None, timeout=None):
+            with attempt:
+                async with slot or nullcontext():
+                    judge.begin()
+                    return _sound(await operation(), fault_of)
+    except _FaultyResult as faulty:
+        return faulty.result
     raise AssertionError("stamina returns or raises")
+
+
+class _FaultyResult(Exception):
+    """A result that tells its own fault, on its way past stamina."""
+
+    def __init__(self, result: Any, fault: Fault) -> None:
+        super().__init__(fault.message)
+        self.result = result
+        self.fault = fault
+
+
+def _sound[T](result: T, fault_of: Callable[[T], Fault | None] | None) -> T:
+    fault = fault_of(result) if fault_of else None
+    if fault is not None:
+        raise _FaultyResult(result, fault)
+    return result
 
 
 class _Judge:
@@ -124,7 +147,8 @@ class _Judge:
 
     def wait(self, error: BaseException) -> bool | float:
         """Seconds to wait before the next try; False for none. A backoff hook of stamina."""
-        fault = classify(error, self._phase)
+        known = isinstance(error, _FaultyResult)
+        fault = error.fault if known else classify(error, self._phase)
         wait_s = self._draw() if self._again(fault) else None
         self._attempts.failed.append(self._failed(fault, wait_s))
         return False if wait_s is None else wait_s

@@ -11,13 +11,16 @@ import pytest
 
 from envkit.deadline import DeadlineExceeded
 from envkit.fault import (
+    Fault,
     JudgeError,
     NoVerdict,
     OutOfMemory,
     Owner,
     Phase,
+    SandboxDied,
     SandboxStartFailed,
     TaskError,
+    classify,
 )
 from envkit.retry import DEFAULT_BACKOFF, Attempts, Backoff, retry
 
@@ -206,3 +209,46 @@ def test_a_slot_is_given_back_whichever_way_it_ends(run: Run) -> None:
         assert not slot.locked()
 
     run(main())
+
+
+def returning(*faults: Fault | None) -> Callable[[], Awaitable[Fault | None]]:
+    """Returns each fault in turn."""
+    left = list(faults)
+
+    async def operation() -> Fault | None:
+        await asyncio.sleep(2.0)
+        return left.pop(0)
+
+    return operation
+
+
+def told(error: Exception) -> Fault:
+    return classify(error, Phase.ACT)
+
+
+@pytest.mark.parametrize(
+    ("faults", "tries"),
+    [
+        ([None], 1),
+        ([told(SandboxDied("a")), None], 2),
+        ([told(SandboxDied("a")), told(SandboxDied("b")), None], 3),
+        ([told(SandboxDied("a"))] * 9, DEFAULT_BACKOFF.tries),
+        ([told(ValueError("a")), told(ValueError("b")), None], 2),
+        ([told(TaskError("a")), None], 1),
+        ([told(OutOfMemory("a")), None], 1),
+    ],
+)
+def test_a_result_that_tells_a_fault_is_tried_again_as_one_that_raises(
+    run: Run, faults: list[Fault | None], tries: int
+) -> None:
+    attempts = Attempts()
+    work = retry(
+        returning(*faults),
+        phase=Phase.ACT,
+        idempotent=True,
+        attempts=attempts,
+        fault_of=lambda result: result,
+    )
+    assert run(work) is faults[tries - 1]
+    assert [each.fault for each in attempts.failed] == [f for f in faults[:tries] if f]
+    assert attempts.retried == tries - 1
