@@ -78,7 +78,7 @@ def open_room(root: Path) -> Rooms:
     ) -> AsyncGenerator[Room]:
         async with own_session(warm=False) as session:
             room = Room(session)
-            session.handlers[room.name] = room.events.append
+            session.handlers[room.name] = lambda event, _: room.events.append(event)
             spec = BoxSpec(name=room.name, root=root, world=world, limits=limits, network=network)
             await room.ask("open", spec=spec.to_dict())
             yield room

@@ -11,10 +11,19 @@ from typing import Any
 import pytest
 
 from envkit.sandbox.availability import availability
+from envkit.sandbox.session import _KEPT  # pyright: ignore[reportPrivateUsage]
 
 from ..trial.tiny import ORDINARY, Ran, launcher, lend_parts, make_task, run_trials, spec
 
 pytestmark = pytest.mark.integration
+
+SETTINGS = {
+    "HARBOR_TELEMETRY",
+    "LITELLM_LOCAL_MODEL_COST_MAP",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+}
+"""What the fork server sets itself."""
 
 IN_TESTS = "mark-of-the-tests-4f1c"
 IN_SOLUTION = "mark-of-the-solution-9be2"
@@ -132,6 +141,7 @@ def test_data_is_not_served_on_the_agents_socket(probed: Any) -> None:
     requests: dict[str, int] = probed[1]["requests"]
     assert {status for name, status in requests.items() if name.endswith("with token")} <= {404}
     assert {status for name, status in requests.items() if name.endswith("without")} <= {401}
+    assert probed[1]["from the host"] == 200
 
 
 # --- the gateway's own process, seen from the host ---
@@ -166,8 +176,10 @@ def test_the_gateway_cannot_be_traced_by_its_own_user(gateway: dict[str, Any]) -
 def test_the_gateway_holds_no_text_of_its_task_no_key_and_no_others_token(
     probed: Any, gateway: dict[str, Any]
 ) -> None:
+    assert len(probed[1]["own token in memory"]) == 1  # what is there is found
     assert probed[1]["secrets in memory"] == []
-    assert not [entry for entry in gateway["environ"] if IN_ENVIRONMENT in entry]
+    names = {entry.partition("=")[0] for entry in gateway["environ"]} - {""}
+    assert names <= {*_KEPT, "ENVKIT_RUN", *SETTINGS}
 
 
 def test_the_gateway_sees_its_world_and_nothing_of_the_host(gateway: dict[str, Any]) -> None:

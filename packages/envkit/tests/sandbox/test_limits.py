@@ -69,7 +69,11 @@ def limited(root: Path, shared: tuple[asyncio.Runner, Session]) -> Limited:
     def run(test: Callable[[Room], Coroutine[Any, Any, Any]]) -> Any:
         async def whole() -> Any:
             room = Room(session, session.box_name("agent"))
-            session.handlers[room.name] = lambda *said: room.events.append(str(said))
+
+            def hear(*said: str) -> None:
+                room.events.append(" ".join(said))
+
+            session.handlers[room.name] = hear
             spec = BoxSpec(name=room.name, root=root, limits=LIMITS)
             await room.ask("open", spec=spec.to_dict())
             try:

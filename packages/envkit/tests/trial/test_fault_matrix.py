@@ -139,6 +139,17 @@ def test_a_fault_has_its_owner_its_retry_and_its_reward(ran: Ran, row: Row) -> N
         assert record.reward == 1.0
 
 
+def test_a_verified_reward_is_never_lost_to_a_teardown(ran: Ran) -> None:
+    teardowns = [row for row in LIVE if row.operation in ("stop", "mcp_close")]
+    assert len(teardowns) >= 12
+    for row in teardowns:
+        record = ran[row.name]
+        assert (record.reward, record.reward_valid) == (1.0, True), row.name
+        assert len(record.attempts) == 1, row.name
+        assert {fault.phase for fault in record.attempts[0].faults} <= {Phase.STOP}, row.name
+        assert row.operation != "stop" or record.attempts[0].faults, row.name
+
+
 def test_no_fault_leaves_anything_behind(ran: Ran) -> None:
     assert ran.leftovers == []
 

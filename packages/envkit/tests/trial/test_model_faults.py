@@ -114,6 +114,16 @@ CASES = {
         memory_mb=SMALL_MB,
         code="OutOfMemory",
     ),
+    "offers-its-box-to-the-killer": Case(
+        calls=(
+            DONE,
+            run("echo 1000 > /proc/1/oom_score_adj; cat /dev/zero > fill", expect_error=True),
+            ANSWER,
+        ),
+        memory_mb=SMALL_MB,
+        reward=0.0,
+        code="KilledOwnBox",
+    ),
     "fills-its-disk": Case(
         calls=(
             DONE,

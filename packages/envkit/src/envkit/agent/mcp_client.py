@@ -23,7 +23,8 @@ from mcp_types import CallToolResult, ListToolsResult, RequestParamsMeta, TextCo
 
 from envkit.agent.mcp_faults import TRACE, HttpTrace, TracedTransport, is_refusal, server_fault
 from envkit.deadline import DEFAULT_BUDGETS, Budgets, DeadlineExceeded, abandon
-from envkit.fault import ServerDisconnected, ServerError
+from envkit.fault import EnvkitError, ServerDisconnected, ServerError
+from envkit.sandbox.ledger import ledger
 
 CALL_ID = "envkit/call_id"
 """Key of the call id in a request's ``_meta``; the gateway journals by it."""
@@ -144,6 +145,13 @@ class ToolClient:
                 await self._closing.wait()
 
     async def _connect(self) -> None:
+        try:
+            await self._reach()
+        except EnvkitError as error:
+            ledger().note(error)
+            raise
+
+    async def _reach(self) -> None:
         waits = {self._connected, self._supervisor}
         seconds = self._budgets.mcp_connect_s
         await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -154,6 +162,14 @@ class ToolClient:
         raise self._why_lost(connecting=True)
 
     async def _ask[T](self, op: str, seconds: float, request: _Request[T]) -> T:
+        """Ask, and enter in the ledger what goes wrong: an agent may go on without its tools."""
+        try:
+            return await self._asked(op, seconds, request)
+        except EnvkitError as error:
+            ledger().note(error)
+            raise
+
+    async def _asked[T](self, op: str, seconds: float, request: _Request[T]) -> T:
         """Run one request in its own task, until it answers, the server is lost or time is up."""
         if self._lost is not None or self._supervisor.done():
             raise ServerDisconnected(f"{op} not sent: {self._why_lost()}")

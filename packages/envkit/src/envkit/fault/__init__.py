@@ -8,6 +8,7 @@
     │   ├── SandboxUnavailable    sandbox    no     no     no
     │   ├── SandboxStartFailed    sandbox    yes    no     no
     │   ├── SandboxDied           sandbox    yes    no     no
+    │   ├── HostOverloaded        sandbox    yes    no     no
     │   └── TransferFailed        sandbox    yes    no     no
     ├── ServerError               server     yes    yes    no
     │   ├── ServerStartFailed     server     yes    no     no
@@ -55,6 +56,7 @@ from envkit.fault.errors import (
     EnvkitError,
     ForeignError,
     HarnessError,
+    HostOverloaded,
     JudgeError,
     KilledOwnBox,
     MissingTools,
@@ -92,6 +94,7 @@ __all__ = [
     "Fault",
     "ForeignError",
     "HarnessError",
+    "HostOverloaded",
     "JudgeError",
     "KilledOwnBox",
     "MissingTools",

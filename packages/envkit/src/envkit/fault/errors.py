@@ -47,6 +47,10 @@ class SandboxDied(SandboxError):
     """A box that was up is gone, and not by the model's doing."""
 
 
+class HostOverloaded(SandboxError):
+    """This machine had too little for a box: no core, no memory. Not the model's doing."""
+
+
 class TransferFailed(SandboxError):
     """A file could not be carried into or out of a box."""
 

@@ -5,7 +5,7 @@ types        every carrier: specs, events, the plan, the pieces of the report
 text, stats  lines that are safe to print; quantiles, intervals, bounds
 plan         task directories to trials, deterministic, after their static checks
 host, fit    what this machine has left; the highest concurrency it holds, and what binds
-waves        when trials start, and when the first wave of them goes on
+waves        when the first wave of trials goes on
 attempt      one attempt of one trial in a process of its own
 launcher     trials through the fork server: retries by policy, gauges, records
 run          fit, run, gate, report: one screen

@@ -8,8 +8,10 @@ can be read becomes an attempt with a fault of the harness, which is run again.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -47,8 +49,8 @@ class Order:
     """Seconds after which its process is killed."""
     hold: bool
     """Wait for the barrier before the agent acts."""
-    env: dict[str, str]
-    """Added to the environment of its process: providers that are not ours have keys there."""
+    env: Mapping[str, str]
+    """Added to the environment of its process: keys of engines and providers are there."""
 
 
 async def run_attempt(server: Server, order: Order) -> Attempt:
@@ -93,9 +95,11 @@ async def _process(server: Server, order: Order, log: int) -> dict[str, Any]:
         "stage": str(server.stage),
         "hold": order.hold,
     }
-    running = asyncio.ensure_future(
-        server.channel.ask("trial", [log], trial=name, spec=spec, env=order.env)
-    )
+    with _in_memory(order.env) as env:
+        running = asyncio.ensure_future(
+            server.channel.ask("trial", [log, env], trial=name, spec=spec)
+        )
+        await asyncio.sleep(0)  # it is sent: our copy can go
     try:
         async with deadline("trial", order.limit_s):
             return await asyncio.shield(running)
@@ -105,6 +109,17 @@ async def _process(server: Server, order: Order, log: int) -> dict[str, Any]:
         raise TrialDied(f"did not end within {order.limit_s:g} s and was killed") from error
     finally:
         running.cancel()
+
+
+@contextlib.contextmanager
+def _in_memory(env: Mapping[str, str]) -> Generator[int]:
+    """A file without a name that holds an environment: what passes it on need not read it."""
+    fd = os.memfd_create("envkit-environment")
+    try:
+        os.write(fd, orjson.dumps(dict(env)))
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def _read(trial_dir: Path, ended: dict[str, Any]) -> Attempt:

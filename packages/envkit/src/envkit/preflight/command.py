@@ -8,6 +8,7 @@ nothing could be run); progress goes to standard error.
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import signal
 import sys
@@ -56,6 +57,7 @@ class Options:
 def preflight(options: Options) -> int:
     """Runs and prints a preflight; the exit code."""
     token = secrets.token_hex(8)
+    logging.getLogger("stamina").setLevel(logging.ERROR)  # the report tells what was run again
     try:
         place = open_place(options.report_dir, token)
     except EnvkitError as error:

@@ -2,8 +2,10 @@
 """Runs trials through the fork server: waves, a barrier, retries by policy, gauges.
 
 Contract: one ``TrialEnded`` for every spec. A trial's process that dies, hangs or leaves no
-attempt becomes an attempt with a fault of the harness. A slot is free while an attempt waits to
-be run again. Closing the generator closes the fork server, and with it everything it started.
+attempt becomes an attempt with a fault of the harness; a record that cannot be written is said all
+the same. A slot is free while an attempt waits to be run again. Closing the generator closes the
+fork server, and with it everything it started; temporary files that are then still there are
+leaks, and are removed.
 """
 
 from __future__ import annotations
@@ -12,12 +14,15 @@ import asyncio
 import contextlib
 import os
 import random
+import shutil
 import time
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from envkit.fault import Fault, Phase, classify
 from envkit.preflight.attempt import Order, limit_s, run_attempt
 from envkit.preflight.types import (
     Event,
@@ -30,8 +35,10 @@ from envkit.preflight.types import (
     TrialSpec,
     TrialStarted,
 )
-from envkit.preflight.waves import Barrier, Pace
+from envkit.preflight.waves import Barrier
+from envkit.retry import Backoff, retry
 from envkit.sandbox.channel import ChannelClosed
+from envkit.sandbox.pace import Pace
 from envkit.sandbox.prepare import Prepared, prepare
 from envkit.sandbox.reaper import remnants
 from envkit.sandbox.session import Server, forkserver
@@ -42,13 +49,16 @@ LOCAL: Final = "envkit.sandbox.local:LocalEnvironment"
 UNSAFE: Final = "envkit.sandbox.unsafe:UnsafeProcessEnvironment"
 ENVIRONMENTS: Final = {"local": LOCAL, "unsafe-process": UNSAFE}
 
-MAX_ATTEMPTS: Final = 2
+AGAIN: Final = Backoff(tries=2, first_s=2.0)
 """Once more for what may pass; a second failure is worth a look, not a third try."""
+
+TEMPORARY: Final = ".tmp"
+"""Under the run's directory: where everything it starts puts temporary files. No trial's name
+begins with a dot."""
 
 STARTS_PER_S: Final = 25.0
 """Boxes that start at one instant stand in each other's way: 25 a second starts 64 in 3 s."""
 
-_RETRY_CAP_S: Final = 2.0
 _GAUGE_S: Final = 0.25
 _QUIET_S: Final = 2.0
 """Preparing takes no longer when all is in the cache; beyond that the user is told."""
@@ -59,7 +69,8 @@ class _Trial:
     """One spec on its way to a record."""
 
     spec: TrialSpec
-    prepared: Prepared | None
+    prepared: Prepared | Fault | None
+    """None where nothing is to be prepared here; a fault where it could not be."""
     limit_s: float
     attempts: list[Attempt] = field(default_factory=list[Attempt])
     began: float = 0.0
@@ -79,6 +90,8 @@ class ForkServerLauncher:
         self._starts = Pace(STARTS_PER_S, self._random)
         self._barrier = Barrier()
         self._memory_before = 0.0
+        self._temporary = options.out_dir.absolute() / TEMPORARY
+        self._forgotten: tuple[Leftover, ...] = ()
 
     async def run(self, specs: Sequence[TrialSpec]) -> AsyncGenerator[Event]:
         """Run every spec; see `Launcher`."""
@@ -93,7 +106,8 @@ class ForkServerLauncher:
         run = self._options.run_token
         log = self._options.out_dir / "sandbox.log"
         async with (
-            forkserver(run=run, on_event=self._hear, log=log) as server,
+            self._temporary_files() as tmp,
+            forkserver(run=run, on_event=self._hear, log=log, tmp=tmp) as server,
             asyncio.TaskGroup() as group,
         ):
             gauging = group.create_task(self._gauge(server))
@@ -110,53 +124,77 @@ class ForkServerLauncher:
             gauging.cancel()
 
     def leftovers(self) -> Sequence[Leftover]:
-        """What carries this run's token now."""
-        return [Leftover(kind=r.kind, what=r.what) for r in remnants(self._options.run_token)]
+        """What carries this run's token now, and the temporary files that were there at its end."""
+        marked = [Leftover(kind=r.kind, what=r.what) for r in remnants(self._options.run_token)]
+        return [*marked, *self._forgotten]
+
+    @contextlib.asynccontextmanager
+    async def _temporary_files(self) -> AsyncGenerator[Path]:
+        """A directory for them, entered before anything is started and left when all has ended."""
+        self._temporary.mkdir(parents=True, exist_ok=True)
+        try:
+            yield self._temporary
+        finally:
+            here = sorted(self._temporary.iterdir()) if self._temporary.is_dir() else []
+            self._forgotten = tuple(Leftover(kind="file", what=str(path)) for path in here)
+            shutil.rmtree(self._temporary, ignore_errors=True)
 
     def _prepare_all(self, specs: Sequence[TrialSpec]) -> list[_Trial]:
         """Build roots and worlds once a task; one that cannot be prepared fails in its trials."""
-        shared: dict[Path, tuple[Prepared | None, float]] = {}
+        shared: dict[Path, tuple[Prepared | Fault | None, float]] = {}
         for spec in specs:
             if spec.task_dir not in shared:
                 seconds = limit_s(spec.task_dir, self._options.budgets)
                 shared[spec.task_dir] = (self._prepared(spec.task_dir), seconds)
         return [_Trial(spec, *shared[spec.task_dir]) for spec in specs]
 
-    def _prepared(self, task_dir: Path) -> Prepared | None:
+    def _prepared(self, task_dir: Path) -> Prepared | Fault | None:
         try:
             return prepare(task_dir) if self._local else None
-        except Exception:
-            return None  # the trial prepares again, and reports what is wrong as its own fault
+        except Exception as error:  # the boundary: it is the fault of this task's trials
+            return classify(error, Phase.START)
 
     async def _trial(self, server: Server, trial: _Trial) -> None:
-        spec = trial.spec
         try:
-            while True:
-                async with self._slots:
-                    await self._starts.wait()
-                    trial.began = trial.began or time.monotonic()
-                    if not trial.attempts:
-                        self._say(_started(spec))
-                    trial.attempts.append(await self._attempt(server, trial))
-                if not self._again(trial):
-                    break
-                await asyncio.sleep(self._random.uniform(0, _RETRY_CAP_S))
+            await retry(
+                partial(self._try, server, trial),
+                phase=Phase.RUN,
+                idempotent=True,  # every attempt starts from nothing, in a directory of its own
+                backoff=AGAIN,
+                slot=self._slots,
+                rng=self._random,
+                fault_of=_worth_another,
+            )
         finally:
-            self._barrier.gone(spec.trial_id)
+            self._barrier.gone(trial.spec.trial_id)
             if trial.attempts:
-                self._events.put_nowait(TrialEnded(record=_record(trial)))
+                self._end(_record(trial))
+
+    async def _try(self, server: Server, trial: _Trial) -> Attempt:
+        await self._starts.wait()
+        trial.began = trial.began or time.monotonic()
+        if not trial.attempts:
+            self._say(_started(trial.spec))
+        attempt = await self._attempt(server, trial)
+        trial.attempts.append(attempt)
+        return attempt
+
+    def _end(self, record: TrialRecord) -> None:
+        """The trial is over, whether its record can be kept beside it or not."""
+        try:
+            record.trial_dir.mkdir(parents=True, exist_ok=True)
+            write_record(record)
+        except (OSError, TypeError) as error:  # TypeError: text that is no Unicode
+            self._say(Notice(line=f"{record.trial_id}: its record is in the report only: {error}"))
+        self._say(TrialEnded(record=record))
 
     def _say(self, event: Event) -> None:
         self._events.put_nowait(event)
 
-    def _again(self, trial: _Trial) -> bool:
-        last = trial.attempts[-1]
-        if last.reward_valid or len(trial.attempts) >= MAX_ATTEMPTS:
-            return False  # a rewarded trial is never rerun
-        # One that may pass is enough: what seems final beside it may be its consequence.
-        return any(f.policy.retry for f in last.faults if not f.policy.reward_valid)
-
     async def _attempt(self, server: Server, trial: _Trial) -> Attempt:
+        if isinstance(trial.prepared, Fault):
+            fault, trial.prepared = trial.prepared, None  # another attempt prepares it again
+            return Attempt(number=1, started_at=time.time(), faults=(fault,))
         request = TrialRequest(
             trial_id=trial.spec.trial_id,
             attempt=len(trial.attempts) + 1,
@@ -172,7 +210,7 @@ class ForkServerLauncher:
             prepared=trial.prepared,
             limit_s=trial.limit_s,
             hold=self._barrier.armed,
-            env={} if self._local else dict(os.environ),
+            env={**os.environ, "TMPDIR": str(self._temporary)},
         )
         return await run_attempt(server, order)
 
@@ -209,13 +247,24 @@ def _started(spec: TrialSpec) -> TrialStarted:
     return TrialStarted(trial_id=spec.trial_id, task=spec.task_dir.name, sample=spec.sample)
 
 
+def _worth_another(attempt: Attempt) -> Fault | None:
+    """Why to run it again; a rewarded trial never is.
+
+    One fault that may pass is enough: what seems final beside it may be its consequence.
+    """
+    if attempt.reward_valid:
+        return None
+    passing = (f for f in attempt.faults if f.policy.retry and not f.policy.reward_valid)
+    return next(passing, None)
+
+
 def _record(trial: _Trial) -> TrialRecord:
-    """The record of a trial, left in its last attempt's directory for audit and for people."""
+    """The record of a trial; its place is its last attempt's directory."""
     last = trial.attempts[-1]
     name = (
         trial.spec.trial_id if last.number == 1 else f"{trial.spec.trial_id}.attempt{last.number}"
     )
-    record = TrialRecord(
+    return TrialRecord(
         trial_id=trial.spec.trial_id,
         task=trial.spec.task_dir.name,
         sample=trial.spec.sample,
@@ -228,8 +277,6 @@ def _record(trial: _Trial) -> TrialRecord:
         trial_dir=trial.spec.out_dir / name,
         seconds=time.monotonic() - trial.began,
     )
-    write_record(record)
-    return record
 
 
 def _available_mib() -> float:

@@ -54,7 +54,7 @@ class RunOptions:
     """How many trials live at once."""
     out_dir: Path
     run_token: str
-    """On every process, cgroup, mount and temporary file of this run; leaks are counted by it."""
+    """On every process, cgroup, mount and stage of this run; leaks are counted by it."""
     barrier: bool = True
     """Hold the first wave until ``concurrency`` boxes live with answering gateways."""
     seed: int = 0

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When trials start, and when the first wave of them goes on."""
+"""When the first wave of trials goes on."""
 
 from __future__ import annotations
 
-import asyncio
-import random
-import time
 from dataclasses import dataclass, field
 
 
@@ -41,18 +38,3 @@ class Barrier:
             return False
         self.armed = False
         return True
-
-
-class Pace:
-    """At most so many starts a second, with jitter, in the order they were asked for."""
-
-    def __init__(self, per_s: float, dice: random.Random) -> None:
-        self._gap_s = 1 / per_s
-        self._dice = dice
-        self._next = 0.0
-
-    async def wait(self) -> None:
-        """Wait for the next start."""
-        now = time.monotonic()
-        self._next = max(self._next, now) + self._gap_s * self._dice.uniform(0.5, 1.5)
-        await asyncio.sleep(self._next - now)

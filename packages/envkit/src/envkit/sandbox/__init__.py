@@ -21,6 +21,8 @@ output        a bounded part of what a command wrote
 command       run a command in a box over a channel
 carrier       carry files into and out of a box over a channel
 gateway       start a trial's gateway and wait for its first answer
+starvation    did a command outlive its limit, or did it never get a core
+pace          at most so many starts a second
 ledger        what happened, whether anybody up the stack saw it
 account       what a closed environment used, and what agent code ran into
 guard         deadlines and the ledger around any Harbor environment

@@ -34,6 +34,9 @@ _END_MARK: Final = 1024
 """Bytes: an archive ends with at least two blocks of zeros."""
 
 _UNNAMEABLE: Final = {errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL}
+LONGEST_PATH: Final = 1024
+"""Bytes. What lies deeper has no place below the longer names of the host, and is left out."""
+
 _FULL: Final = {errno.ENOSPC, errno.EDQUOT}
 _BLOCKED: Final = {
     errno.EACCES,
@@ -217,6 +220,8 @@ def _members(path: str) -> Iterator[tuple[str, os.stat_result]]:
     for directory, names, files in os.walk(path):
         for name in sorted((*names, *files)):
             full = os.path.join(directory, name)
+            if len(os.fsencode(full)) > LONGEST_PATH:
+                continue
             with contextlib.suppress(OSError):  # listed but not searchable: left out
                 info = os.lstat(full)
                 if stat.S_IFMT(info.st_mode) in (stat.S_IFDIR, stat.S_IFREG, stat.S_IFLNK):

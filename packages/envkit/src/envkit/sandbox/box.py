@@ -33,8 +33,8 @@ _VOICE_BYTES: Final = 1 << 16
 class Box:
     """A living box."""
 
-    pid: int
-    """Host pid of its process 1."""
+    fd: int
+    """Process descriptor of its process 1, which bubblewrap reaps: its number may be reused."""
     monitor: int
     """Host pid of bubblewrap, a child of the fork server."""
     life: int
@@ -47,26 +47,24 @@ class Box:
 
     def target(self) -> Target:
         """What is needed to enter it."""
-        return Target(self.pid, self.group, self.limits, self.network)
+        return Target(self.fd, self.group, self.limits, self.network)
 
     def alive(self) -> bool:
         """False once process 1 is gone."""
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return False
-        return True
+        return self.fd >= 0 and not loopio.ended(self.fd)
 
     async def kill(self) -> None:
         """SIGKILL everything in it and wait until the kernel has let go."""
-        for pid in (self.pid, self.monitor):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        if self.fd < 0:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.fd, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.monitor, signal.SIGKILL)
         await loopio.wait_child(self.monitor)
-        if self.life >= 0:
-            os.close(self.life)
-            os.close(self.voice)
-            self.life = self.voice = -1
+        for fd in (self.fd, self.life, self.voice):
+            os.close(fd)
+        self.fd = self.life = self.voice = -1
 
     async def sweep(self) -> bool:
         """Have process 1 kill all others, which cannot kill it; false when it is gone."""
@@ -104,6 +102,7 @@ async def start(
                 complaint = await loopio.read_some(err_r, _STDERR_BYTES)
                 raise SandboxStartFailed(f"bubblewrap: {_last_line(complaint)}")
         pid = int(orjson.loads(info)["child-pid"])
+        process_1 = os.pidfd_open(pid)  # it said it is ready, so the number is still its own
         _spare(pid)
     except BaseException:
         with contextlib.suppress(ProcessLookupError):
@@ -115,7 +114,7 @@ async def start(
     finally:
         for fd in (info_r, err_r):
             os.close(fd)
-    return Box(pid, monitor, life_w, out_r, group, limits, view.network)
+    return Box(process_1, monitor, life_w, out_r, group, limits, view.network)
 
 
 def _spare(pid: int) -> None:

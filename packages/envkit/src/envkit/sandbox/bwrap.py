@@ -49,6 +49,8 @@ class View:
     work: Path
     binds: Sequence[Bind] = ()
     network: bool = False
+    shared_memory_mib: int = 64
+    """Of /dev/shm; without a control group nothing else would bound it."""
     hostname: str = "envkit"
     env: Mapping[str, str] = field(default_factory=dict[str, str])
 
@@ -77,6 +79,7 @@ def arguments(view: View, *, info_fd: int) -> list[str]:
         *("--hostname", view.hostname),
         *("--overlay-src", str(view.root), "--overlay", str(view.upper), str(view.work), "/"),
         *"--proc /proc --dev /dev".split(),
+        *("--perms", "1777", "--size", str(view.shared_memory_mib << 20), "--tmpfs", "/dev/shm"),
         *(part for b in view.binds for part in _bind(b)),
         *(part for name, value in view.env.items() for part in ("--setenv", name, value)),
         *("--info-fd", str(info_fd), "--chdir", "/", "--"),

@@ -98,7 +98,10 @@ def _take_only(holder: Path, source: str, target: Path) -> None:
     found = next(holder.iterdir(), None)
     if found is None:
         raise FileNotFoundError(f"{source} in the box cannot be read")
-    found.replace(target)
+    try:
+        found.replace(target)
+    except IsADirectoryError as error:
+        raise KilledOwnBox(f"{source} in the box is a file where a directory was") from error
 
 
 def _write(fd: int, write: Callable[[IO[bytes]], None]) -> None:

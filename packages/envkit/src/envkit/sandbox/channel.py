@@ -114,6 +114,7 @@ class Channel:
         try:
             wire.send(self._sock, message, fds)
         except OSError as error:
+            self.close()  # half a frame may have gone out: nothing after it could be read
             raise ChannelClosed(f"the sandbox server is gone: {error.strerror}") from error
 
     def _read(self) -> None:

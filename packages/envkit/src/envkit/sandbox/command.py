@@ -38,6 +38,8 @@ class Finished:
     dropped: int
     """Bytes of output that were not kept; a line in the output says where."""
     timed_out: bool
+    starved: bool
+    """It outlived its limit because this machine had no core for it."""
     seconds: float
     oom_kills: int
     fork_refusals: int
@@ -53,8 +55,11 @@ async def run(
     cwd: str,
     timeout_s: float | None,
     max_output: int,
+    agent: bool = False,
 ) -> Finished:
     """Run ``argv``; ``box`` names it where the channel serves several.
+
+    ``agent`` says that the agent asked for it, so that its time is the agent's.
 
     Raises:
         RequestFailed: the box is gone (code ``SandboxDied``).
@@ -62,7 +67,13 @@ async def run(
     """
     name = f"{os.getpid()}.{next(_numbers)}"
     stdout, stderr = Collector(max_output), Collector(max_output)
-    request: dict[str, Any] = {"argv": list(argv), "env": dict(env), "cwd": cwd, "exec": name}
+    request: dict[str, Any] = {
+        "argv": list(argv),
+        "env": dict(env),
+        "cwd": cwd,
+        "exec": name,
+        "agent": agent,
+    }
     with _nothing() as nothing, stdout, stderr:
         fds = (nothing, stdout.give(), stderr.give())
         asking = asyncio.ensure_future(channel.ask("exec", fds, box=box, **request))
@@ -72,7 +83,7 @@ async def run(
         try:
             timed_out = await _outlived(asking, timeout_s)
             if timed_out:
-                await channel.ask("kill", box=box, exec=name)
+                await channel.ask("kill", box=box, exec=name, endless=True)
             async with deadline("exec", _KILL_S if timed_out else _FOREVER_S):
                 answer = await asking
         except asyncio.CancelledError:
@@ -84,6 +95,7 @@ async def run(
             stderr=stderr.drain(),
             dropped=stdout.dropped + stderr.dropped,
             timed_out=timed_out,
+            starved=answer["starved"],
             seconds=answer["seconds"],
             oom_kills=answer["oom_kills"],
             fork_refusals=answer["fork_refusals"],
@@ -103,7 +115,7 @@ def _nothing() -> Generator[int]:
 
 def _abandon(channel: Channel, box: str | None, name: str) -> None:
     """Kill a command whose caller no longer waits; the answer interests nobody."""
-    task = asyncio.ensure_future(channel.ask("kill", box=box, exec=name))
+    task = asyncio.ensure_future(channel.ask("kill", box=box, exec=name, endless=False))
     _abandoned.add(task)
     task.add_done_callback(_forget)
 

@@ -46,8 +46,8 @@ _OOM_FIRST: Final = b"500"
 class Target:
     """A living box, as seen from outside."""
 
-    pid: int
-    """Host pid of the box's process 1."""
+    fd: int
+    """Process descriptor of the box's process 1: a number could be another's by now."""
     group: Group | None
     limits: Limits
     network_shared: bool
@@ -146,12 +146,10 @@ def _kill_session(child: int) -> None:
 def _join(target: Target, reachable: bool) -> None:
     flags = _NAMESPACES & ~os.CLONE_NEWNET if target.network_shared else _NAMESPACES
     flags = flags if reachable else flags & ~os.CLONE_NEWPID
-    box = os.pidfd_open(target.pid)
     if os.geteuid() == 0:
         with contextlib.suppress(PermissionError):  # denied inside a user namespace of our own
             os.setgroups([])
-    os.setns(box, flags)
-    os.close(box)
+    os.setns(target.fd, flags)
     os.setresgid(0, 0, 0)
     os.setresuid(0, 0, 0)
     os.chdir("/")

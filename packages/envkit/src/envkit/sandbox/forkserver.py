@@ -108,14 +108,15 @@ class ForkServer:
             self._trial_operations(trial),
             on_event=lambda event: self._control.tell(**{**event, "trial": trial}),
         )
-        what = {name: request[name] for name in ("trial", "spec", "env")}
+        what = {name: request[name] for name in ("trial", "spec")}
         try:
             with theirs:
                 asking = asyncio.ensure_future(
-                    self._nursery.ask("trial", [theirs.fileno(), fds[0]], **what)
+                    self._nursery.ask("trial", [theirs.fileno(), *fds], **what)
                 )
                 await asyncio.sleep(0)  # it is sent: our copies can go
-            os.close(fds[0])
+            for fd in fds:
+                os.close(fd)
             ended = await asking
         finally:
             self._trials.pop(trial).close()
@@ -168,7 +169,7 @@ class ForkServer:
             return await named(request).execute(request, fds)
 
         async def kill(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-            return named(request).kill_command(request["exec"])
+            return named(request).kill_command(request)
 
         async def sweep(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
             return await named(request).sweep()

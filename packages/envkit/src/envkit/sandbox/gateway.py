@@ -20,7 +20,7 @@ from typing import IO, Any, Final
 import orjson
 
 from envkit.deadline import deadline
-from envkit.fault import ServerStartFailed
+from envkit.fault import ServerGarbage, ServerStartFailed
 from envkit.sandbox.spec import GatewayAddress
 
 Ask = Callable[[list[int]], Awaitable[object]]
@@ -34,8 +34,21 @@ class Gateway:
     """A gateway that has answered."""
 
     address: GatewayAddress
+    port: int
     data_socket: Path
     """Of ``/data/populate`` and ``/data/snapshot``, for the host alone."""
+
+    async def check(self, seconds: float) -> None:
+        """See that it still answers.
+
+        Raises:
+            ServerError: it does not, or says that it is not well.
+            DeadlineExceeded: it did not answer in ``seconds``.
+        """
+        async with deadline("mcp_connect", seconds):
+            status = await _health(self.port)
+        if b" 200 " not in status:
+            raise ServerGarbage(f"the gateway answered {status[:60]!r} to /health")
 
     def forget(self) -> None:
         """Remove the socket's file."""
@@ -63,7 +76,7 @@ async def start_gateway(
         await ask([mcp.fileno(), data.fileno(), complaints.fileno(), config.fileno()])
     url = f"http://127.0.0.1:{port}/mcp/"
     await _answers(port, seconds)
-    return Gateway(address=GatewayAddress(url=url, token=token), data_socket=path)
+    return Gateway(address=GatewayAddress(url=url, token=token), port=port, data_socket=path)
 
 
 def _to_be_read(config: dict[str, Any]) -> IO[bytes]:

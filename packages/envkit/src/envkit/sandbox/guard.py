@@ -13,6 +13,7 @@ gives, since this module answers for any ``module:Class`` it is asked for.
 from __future__ import annotations
 
 import functools
+import signal
 from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any, Final, override
@@ -21,11 +22,28 @@ from harbor.environments.base import BaseEnvironment, ExecResult
 from harbor.utils.import_path import import_class
 
 from envkit.deadline import within
-from envkit.fault import EnvkitError, SandboxError, SandboxStartFailed, TransferFailed
+from envkit.fault import (
+    EnvkitError,
+    SandboxError,
+    SandboxStartFailed,
+    TransferFailed,
+    VerifierCrashed,
+)
 from envkit.sandbox.ledger import ledger
+from envkit.sandbox.pace import Pace
 
 _PREFIX: Final = "guarded__"
 _PROBE_S: Final = 20
+_GRACE_S: Final = 15.0
+"""For a provider to kill a command at the limit it was given, and to say so."""
+
+_KILLED: Final = {128 + n for n in (signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGTERM)}
+"""What a shell says of itself or its last command when a signal ended it."""
+
+STARTS_PER_S: Final = 25.0
+"""Boxes that start at one instant stand in each other's way: 25 a second starts 64 in 3 s."""
+
+_starts: Final = Pace(STARTS_PER_S)
 
 
 class Guarded(BaseEnvironment):
@@ -33,6 +51,7 @@ class Guarded(BaseEnvironment):
 
     @override
     async def start(self, force_build: bool) -> None:
+        await _starts.wait()
         seconds = min(ledger().budgets.start_s, self.task_env_config.build_timeout_sec)
         await self._noted("start", seconds, super().start(force_build), SandboxStartFailed)
         if not ledger().grading():
@@ -58,9 +77,12 @@ class Guarded(BaseEnvironment):
         **more: Any,
     ) -> ExecResult:
         op, seconds = self._exec_budget()
-        seconds = float(timeout_sec) if timeout_sec else seconds
+        seconds = timeout_sec + _GRACE_S if timeout_sec else seconds
         work = super().exec(command, cwd=cwd, env=env, timeout_sec=timeout_sec, user=user, **more)
-        return await self._noted(op, seconds, work, SandboxError)
+        done = await self._noted(op, seconds, work, SandboxError)
+        if ledger().grading() and done.return_code in _KILLED:
+            ledger().note(VerifierCrashed(f"the verifier was killed: status {done.return_code}"))
+        return done
 
     @override
     async def upload_file(self, source_path: Path | str, target_path: str) -> None:

@@ -43,6 +43,10 @@ class Ledger:
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     """By phase, in the order they began."""
     on_phase: PhaseSink | None = None
+    commands_s: float = 0.0
+    """Seconds in which the agent's own commands ran, those that waited for a core left out."""
+    agent_storage_mib: int = 0
+    """What the agent's box may write: the verifier's must hold it."""
     budgets: Budgets = DEFAULT_BUDGETS
     """What each operation of this trial may take."""
     _name: str = ""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, Final, Never, override
 
@@ -24,11 +25,15 @@ from harbor.environments.capabilities import (
 
 from envkit.deadline import DeadlineExceeded
 from envkit.fault import (
+    EndlessCommand,
     EnvkitError,
+    HostOverloaded,
     KilledOwnBox,
+    Phase,
     SandboxDied,
     SandboxStartFailed,
     ServerDisconnected,
+    ServerError,
     ServerStartFailed,
     TransferFailed,
 )
@@ -89,9 +94,11 @@ class LocalEnvironment(BaseEnvironment):
         self._session = await session()
         prepared = await asyncio.to_thread(self._session.prepare, self.environment_dir.parent)
         self._name = self._session.box_name(self._role())
-        self._session.handlers[self._name] = self._ended
+        self._session.handlers[self._name] = self._told
         spec = self._spec(prepared)
         self._limits = spec.limits
+        if self._role() == "agent":
+            ledger().agent_storage_mib = spec.limits.storage_mib
         await self._ask("open", spec=spec.to_dict())
         if not self._enable_environment_dir_upload:
             await self.upload_dir(self.environment_dir, "/tests")
@@ -125,8 +132,8 @@ class LocalEnvironment(BaseEnvironment):
         **_: Any,
     ) -> ExecResult:
         done = await self._run(["/bin/bash", "-c", command], cwd, env, timeout_sec)
-        if done.timed_out and timeout_sec is not None:
-            raise DeadlineExceeded("exec", timeout_sec)
+        if done.timed_out:
+            raise self._outlived(done, timeout_sec or 0)
         return ExecResult(
             stdout=done.stdout.decode(errors="replace"),
             stderr=done.stderr.decode(errors="replace"),
@@ -143,10 +150,12 @@ class LocalEnvironment(BaseEnvironment):
 
     @override
     async def download_file(self, source_path: str, target_path: Path | str) -> None:
+        self._must_be_open(source_path)
         await carrier.fetch_file(self._transfer, source_path, Path(target_path))
 
     @override
     async def download_dir(self, source_dir: str, target_dir: Path | str) -> None:
+        self._must_be_open(source_dir)
         await carrier.fetch_dir(self._transfer, source_dir, Path(target_dir))
 
     @override
@@ -165,8 +174,13 @@ class LocalEnvironment(BaseEnvironment):
         return ExecResult(stdout="", stderr="", return_code=0)
 
     async def settle(self) -> None:
-        """Kill what the agent left running, so that what is collected stands still."""
+        """The agent has ended: stop what it left running, and see that its gateway still answers.
+
+        An agent may have gone on without its tools and said nothing of it.
+        """
         await self._ask("sweep")
+        if self._gateway is not None and not self._tools_done:
+            await self._gateway.check(ledger().budgets.mcp_connect_s)
 
     async def tool_endpoint(self) -> GatewayAddress:
         """Where this trial's gateway answers.
@@ -187,6 +201,11 @@ class LocalEnvironment(BaseEnvironment):
         """Host-side Unix socket of ``/data/populate`` and ``/data/snapshot``."""
         return self._gateway.data_socket if self._gateway else None
 
+    def _must_be_open(self, path: str) -> None:
+        """Harbor looks for logs also where a trial failed before its box was asked for."""
+        if not self._name:
+            raise FileNotFoundError(f"{path}: this box is not open")
+
     def _role(self) -> str:
         return "agent" if self.session_id.endswith("__env") else "verifier"
 
@@ -198,6 +217,9 @@ class LocalEnvironment(BaseEnvironment):
             cpus=float(self._effective_cpus or default.cpus),
             storage_mib=self._effective_storage_mb or default.storage_mib,
         )
+        if self._role() == "verifier":
+            held = limits.storage_mib + ledger().agent_storage_mib
+            limits = replace(limits, storage_mib=held)
         return BoxSpec(
             name=self._name,
             root=prepared.root,
@@ -239,6 +261,7 @@ class LocalEnvironment(BaseEnvironment):
                 cwd=cwd or self.task_env_config.workdir or "/",
                 timeout_s=timeout_s,
                 max_output=_MAX_OUTPUT,
+                agent=self._role() == "agent" and ledger().phase is Phase.ACT,
             )
         except RequestFailed as error:
             _raise(error)
@@ -253,6 +276,21 @@ class LocalEnvironment(BaseEnvironment):
 
     async def _transfer(self, what: str, path: str, fds: list[int]) -> int:
         return int((await self._ask("transfer", fds, what=what, path=path))["status"])
+
+    def _outlived(self, done: command.Finished, timeout_s: float) -> EnvkitError:
+        """Whose doing it is that a command was killed at its limit."""
+        if done.starved:
+            return HostOverloaded(f"no core for a command that was to end within {timeout_s:g} s")
+        if self._role() == "agent" and ledger().phase is Phase.ACT:
+            return EndlessCommand(f"a command of the agent did not end within {timeout_s:g} s")
+        return DeadlineExceeded("exec", timeout_s)
+
+    def _told(self, event: str, error: str) -> None:
+        """The fork server says something of this environment that nobody asked."""
+        if event == "tool_fault":
+            ledger().note(ServerError(error))
+        else:
+            self._ended(error)
 
     def _ended(self, error: str) -> None:
         """The fork server says that a part of this environment ended by itself.

@@ -31,6 +31,7 @@ from envkit.sandbox.limits import Limits, Usage
 from envkit.sandbox.nursery import target_to_wire
 from envkit.sandbox.spec import BoxSpec
 from envkit.sandbox.stage import Stage, Workspace
+from envkit.sandbox.starvation import starved
 
 GATEWAY_LIMITS: Final = Limits(
     memory_mib=1024, processes=128, cpus=1.0, storage_mib=64, open_files=4096
@@ -46,7 +47,7 @@ _LOG_DIRECTORIES: Final = ("logs/agent", "logs/verifier", "logs/artifacts", "tes
 
 
 Announce = Callable[[str, str], None]
-"""Takes an event and the name of the error that it is."""
+"""Takes an event and the name of the error that it is, or what a tool said of its own fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +58,23 @@ class Closed:
     gateway: Usage
     endless: int
     """Commands of agent code that outlived their limit and were killed."""
+    starved: int
+    """The same, but this machine had no core for them."""
+    commands_s: float
+    """Seconds in which commands of agent code ran, those that starved left out."""
     left: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Running:
+    """A command that runs now."""
+
+    waiter: int
+    started: float
+    cpu_s: float
+    starved: bool = False
+    outlived: bool = False
+    """It was killed at its limit, not because nobody wanted it any more."""
 
 
 @dataclass(slots=True)
@@ -71,53 +88,73 @@ class Lodging:
     announce: Announce
     groups: Parent | None
     run: str
-    _commands: dict[str, int] = field(default_factory=dict[str, int])
+    _commands: dict[str, _Running] = field(default_factory=dict[str, _Running])
     _gateway_box: boxes.Box | None = None
     _serving: bool = False
     _gateway_channel: Channel | None = None
     _watchers: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
     _endless: int = 0
+    _starved: int = 0
+    _commands_s: float = 0.0
     _closing: asyncio.Future[Closed] | None = None
 
     async def execute(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Run a command in the agent's box; its three descriptors came with the request."""
-        started = time.monotonic()
         before = self.usage()
+        running = _Running(self._spawn(request, fds), time.monotonic(), before.cpu_s)
+        self._commands[request["exec"]] = running
         try:
-            command = enter.Command(
-                argv=request["argv"],
-                env={"ENVKIT_RUN": self.run, **request["env"]},
-                cwd=request["cwd"],
-                stdin=fds[0],
-                stdout=fds[1],
-                stderr=fds[2],
-            )
-            waiter = enter.spawn(self.box.target(), command)
-        finally:
-            for fd in fds:
-                os.close(fd)
-        self._commands[request["exec"]] = waiter
-        try:
-            ended = await loopio.wait_child(waiter)
+            ended = await loopio.wait_child(running.waiter)
         finally:
             self._commands.pop(request["exec"], None)
+        seconds = time.monotonic() - running.started
+        if request["agent"] and not running.starved:
+            self._commands_s += seconds
         if ended.code == enter.CANNOT_ENTER or not self.box.alive():
             raise self._gone()
         after = self.usage()
         return {
             "status": ended.code,
-            "seconds": time.monotonic() - started,
+            "seconds": seconds,
+            "starved": running.starved and running.outlived,
+            "endless": running.outlived and not running.starved,
             "oom_kills": after.oom_kills - before.oom_kills,
             "fork_refusals": after.fork_refusals - before.fork_refusals,
             "disk_full": after.disk_full,
         }
 
-    def kill_command(self, request: str) -> dict[str, Any]:
-        """Kill the session of a running command; one that has ended is not an error."""
-        waiter = self._commands.get(request)
-        if waiter is not None:
-            os.kill(waiter, signal.SIGTERM)
-        return {"running": waiter is not None}
+    def kill_command(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Kill the session of a running command; one that has ended is not an error.
+
+        ``endless`` says that it outlived its limit; else its caller no longer wants it.
+        """
+        running = self._commands.get(request["exec"])
+        if running is None:
+            return {"running": False}
+        running.starved = self._is_starved(running)
+        running.outlived = request["endless"]
+        os.kill(running.waiter, signal.SIGTERM)
+        return {"running": True}
+
+    def _spawn(self, request: dict[str, Any], fds: list[int]) -> int:
+        command = enter.Command(
+            argv=request["argv"],
+            env={"ENVKIT_RUN": self.run, **request["env"]},
+            cwd=request["cwd"],
+            stdin=fds[0],
+            stdout=fds[1],
+            stderr=fds[2],
+        )
+        try:
+            return enter.spawn(self.box.target(), command)
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+    def _is_starved(self, running: _Running) -> bool:
+        used = self.usage().cpu_s - running.cpu_s if self.box.group else None
+        wall_s = time.monotonic() - running.started
+        return starved(running.waiter, wall_s=wall_s, cpu_s=used, cpus=self.spec.limits.cpus)
 
     async def sweep(self) -> dict[str, Any]:
         """Kill every process of the agent's box but its process 1."""
@@ -163,7 +200,7 @@ class Lodging:
                 asking = asyncio.ensure_future(
                     nursery.ask(
                         "gateway",
-                        [*fds, theirs.fileno()],
+                        [*fds, theirs.fileno(), self._gateway_box.fd],
                         target=target_to_wire(self._gateway_box.target()),
                     )
                 )
@@ -172,7 +209,9 @@ class Lodging:
             for fd in fds:
                 os.close(fd)
         self._gateway_channel = Channel(
-            ours, {"exec": self.execute, "kill": self._kill_for_gateway}
+            ours,
+            {"exec": self._execute_for_agent, "kill": self._kill_for_agent},
+            on_event=self._hear_gateway,
         )
         self._serving = True
         self._keep(self._watch_gateway(asking))
@@ -210,11 +249,18 @@ class Lodging:
             self.stage.close_workspace(self.workspace)
         except OSError as error:
             left.append(f"workspace {self.workspace.path}: {error.strerror}")
-        return Closed(usage=usage, gateway=gateway, endless=self._endless, left=tuple(left))
+        return Closed(
+            usage=usage,
+            gateway=gateway,
+            endless=self._endless,
+            starved=self._starved,
+            commands_s=self._commands_s,
+            left=tuple(left),
+        )
 
     def watch_box(self) -> None:
         """Announce ``box_exit`` when the agent's box ends without being asked."""
-        self._watch_pid(self.box.pid, "box_exit")
+        self._keep(self._watch_box())
 
     def _gone(self) -> RequestFailed:
         return RequestFailed(self._why_gone(), f"box {self.spec.name} is gone")
@@ -224,9 +270,19 @@ class Lodging:
         ran_out = self.usage().ran_out_of_memory(self.spec.limits)
         return "KilledOwnBox" if ran_out else "SandboxDied"
 
-    async def _kill_for_gateway(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        self._endless += request["exec"] in self._commands
-        return self.kill_command(request["exec"])
+    async def _execute_for_agent(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        done = await self.execute({**request, "agent": True}, fds)
+        self._endless += done["endless"]
+        self._starved += done["starved"]
+        return done
+
+    async def _kill_for_agent(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        return self.kill_command(request)
+
+    def _hear_gateway(self, message: dict[str, Any]) -> None:
+        """A tool failed, and not by the agent's doing; the agent may say nothing of it."""
+        if message["event"] == "tool_fault":
+            self.announce("tool_fault", f"{message['tool']}: {message['code']}")
 
     async def _open_gateway_box(self, start_s: float) -> boxes.Box:
         upper, work = self.workspace.layer("gateway-layer")
@@ -252,17 +308,14 @@ class Lodging:
         if self._closing is None:
             self.announce("gateway_exit", "ServerDisconnected")
 
-    def _watch_pid(self, pid: int, event: str) -> None:
-        async def wait() -> None:
-            fd = os.pidfd_open(pid)
-            try:
-                await loopio.readable(fd)
-            finally:
-                os.close(fd)
-            if self._closing is None:
-                self.announce(event, self._why_gone())
-
-        self._keep(wait())
+    async def _watch_box(self) -> None:
+        fd = os.dup(self.box.fd)
+        try:
+            await loopio.readable(fd)
+        finally:
+            os.close(fd)
+        if self._closing is None:
+            self.announce("box_exit", self._why_gone())
 
     def _keep(self, waiting: Any) -> None:
         task = asyncio.get_running_loop().create_task(waiting)
@@ -340,7 +393,7 @@ async def _end(box: boxes.Box) -> list[str]:
         async with deadline("stop", _KILL_S):
             await box.kill()
     except DeadlineExceeded:
-        return [f"process {box.pid}"]
+        return [f"process {box.monitor}"]
     if box.group is None:
         return []
     return [] if await dissolve(box.group) else [f"cgroup {box.group.name}"]

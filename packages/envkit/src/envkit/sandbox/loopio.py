@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Final
@@ -36,6 +37,13 @@ async def read_json_object(fd: int) -> bytes:
             break
         data += more
     return data
+
+
+def ended(pidfd: int) -> bool:
+    """Whether the process behind a process descriptor has ended."""
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 @dataclass(frozen=True, slots=True)

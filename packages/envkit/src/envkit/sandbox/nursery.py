@@ -19,6 +19,7 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable
 from dataclasses import asdict
@@ -77,10 +78,9 @@ async def _serve(sock: socket.socket) -> None:
 
 
 def target_to_wire(target: enter.Target) -> dict[str, Any]:
-    """JSON-ready form of a box to enter."""
+    """JSON-ready form of a box to enter; its process descriptor travels beside it."""
     group = target.group
     return {
-        "pid": target.pid,
         "limits": asdict(target.limits),
         "network_shared": target.network_shared,
         "group": group.name if group else None,
@@ -89,12 +89,12 @@ def target_to_wire(target: enter.Target) -> dict[str, Any]:
     }
 
 
-def _target_from_wire(data: dict[str, Any]) -> enter.Target:
+def _target_from_wire(data: dict[str, Any], fd: int) -> enter.Target:
     group = None
     if data["group"] is not None:
         directories = {name: Path(path) for name, path in data["directories"].items()}
         group = Group(data["group"], Parent(data["version"], directories))
-    return enter.Target(data["pid"], group, Limits(**data["limits"]), data["network_shared"])
+    return enter.Target(fd, group, Limits(**data["limits"]), data["network_shared"])
 
 
 def _warm() -> None:
@@ -105,6 +105,7 @@ def _warm() -> None:
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:
         raise RuntimeError(f"{threads} threads after warming; a fork of this process could hang")
+    tempfile.tempdir = None  # warming looked it up; a box has another, its own /tmp
     gc.collect()
     gc.freeze()
     gc.disable()
@@ -117,7 +118,7 @@ def resolve(path: str) -> Callable[..., Any]:
 
 
 def _fork_gateway(request: dict[str, Any], fds: list[int]) -> int:
-    mcp, data, complaints, config, executor = fds
+    mcp, data, complaints, config, executor, box = fds
 
     def serve() -> None:
         gc.enable()
@@ -131,23 +132,32 @@ def _fork_gateway(request: dict[str, Any], fds: list[int]) -> int:
             raise
 
     try:
-        return enter.enter(_target_from_wire(request["target"]), keep=fds, body=serve)
+        target = _target_from_wire(request["target"], box)
+        return enter.enter(target, keep=fds[:-1], body=serve)
     finally:
         for fd in fds:
             os.close(fd)
 
 
-def _fork_trial(request: dict[str, Any], channel: int, output: int) -> int:
+def _fork_trial(request: dict[str, Any], channel: int, output: int, env: int) -> int:
+    """``env`` holds the user's environment; only the trial reads it: keys must not lie here."""
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
-        _be_trial(request, channel, output, parent)
-    os.close(channel)
-    os.close(output)
+        _be_trial(request, channel, output, env, parent)
+    for fd in (channel, output, env):
+        os.close(fd)
     return pid
 
 
-def _be_trial(request: dict[str, Any], channel: int, output: int, parent: int) -> NoReturn:
+def _read_environment(fd: int) -> dict[str, str]:
+    size = os.fstat(fd).st_size
+    return orjson.loads(os.pread(fd, size, 0)) if size else {}
+
+
+def _be_trial(
+    request: dict[str, Any], channel: int, output: int, env: int, parent: int
+) -> NoReturn:
     status = 1
     try:
         kernel.die_with_parent(parent)
@@ -156,9 +166,9 @@ def _be_trial(request: dict[str, Any], channel: int, output: int, parent: int) -
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.dup2(output, 1)
         os.dup2(output, 2)
+        os.environ.update(_read_environment(env))
         os.closerange(3, channel)
         os.closerange(channel + 1, os.sysconf("SC_OPEN_MAX"))
-        os.environ.update(request["env"])
         gc.enable()
         resolve(TRIAL_MAIN)(request["spec"], socket.socket(fileno=channel))
         status = 0

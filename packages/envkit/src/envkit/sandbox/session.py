@@ -47,7 +47,7 @@ _KEPT: Final = (
 )
 """Environment of the fork server: its memory is copied into gateways, so no key may be in it."""
 
-Handler = Callable[[str], None]
+Handler = Callable[[str, str], None]
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class Session:
     go: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the barrier of the run is lifted."""
     handlers: dict[str, Handler] = field(default_factory=dict[str, Handler])
-    """By box name: called with the name of the error when a part of it ended by itself."""
+    """By box name: called with an event and its error; see `envkit.sandbox.lodging.Announce`."""
     _channel: Channel | None = None
     _names: Any = field(default_factory=lambda: itertools.count(1))
 
@@ -89,11 +89,11 @@ class Session:
         if message["event"] == "go":
             self.go.set()
         elif handler := self.handlers.get(message.get("box", "")):
-            handler(message["error"])
+            handler(message["event"], message["error"])
 
     def _lost(self) -> None:
         for handler in list(self.handlers.values()):
-            handler("SandboxDied")
+            handler("box_exit", "SandboxDied")
 
 
 _current: Session | None = None
@@ -159,15 +159,23 @@ async def forkserver(
     cgroups: bool = True,
     on_event: EventSink | None = None,
     log: Path | None = None,
+    tmp: Path | None = None,
 ) -> AsyncGenerator[Server]:
     """Start a fork server; on leaving, everything it started is dead. ``log`` gets its complaints.
+
+    ``tmp`` is where it and its trials put temporary files; a box has its own ``/tmp``.
 
     Raises:
         SandboxUnavailable: it ended instead of saying it is ready; its last line says why.
         DeadlineExceeded: it was not ready in READY_S.
     """
     server = await _start(
-        run or secrets.token_hex(8), warm=warm, cgroups=cgroups, on_event=on_event, log=log
+        run or secrets.token_hex(8),
+        warm=warm,
+        cgroups=cgroups,
+        on_event=on_event,
+        log=log,
+        tmp=tmp,
     )
     try:
         yield server
@@ -184,6 +192,7 @@ async def _start(
     cgroups: bool = True,
     on_event: EventSink | None = None,
     log: Path | None = None,
+    tmp: Path | None = None,
 ) -> Server:
     stage = _make_stage(run)
     ours, theirs = socket.socketpair()
@@ -197,7 +206,7 @@ async def _start(
             on_event(message)
 
     with _complaints(log) as complaints:
-        process = _spawn(theirs, settings, complaints.fileno())
+        process = _spawn(theirs, settings, complaints.fileno(), tmp)
         theirs.close()
         channel = Channel(ours, on_event=hear, on_close=lambda: _give_up(ready))
         try:
@@ -239,7 +248,9 @@ def _give_up(ready: asyncio.Future[Any]) -> None:
         ready.set_exception(_ServerEnded())
 
 
-def _spawn(theirs: socket.socket, settings: ServerSettings, stderr: int) -> subprocess.Popen[bytes]:
+def _spawn(
+    theirs: socket.socket, settings: ServerSettings, stderr: int, tmp: Path | None
+) -> subprocess.Popen[bytes]:
     env = {name: os.environ[name] for name in _KEPT if name in os.environ}
     env |= {
         "ENVKIT_RUN": settings.run,
@@ -248,6 +259,8 @@ def _spawn(theirs: socket.socket, settings: ServerSettings, stderr: int) -> subp
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
     }
+    if tmp is not None:
+        env["TMPDIR"] = str(tmp)
     return subprocess.Popen(
         [
             sys.executable,

@@ -39,11 +39,16 @@ def main(config: dict[str, Any], mcp_fd: int, data_fd: int, executor_fd: int) ->
 
 async def _serve(config: GatewayConfig, mcp_fd: int, data_fd: int, executor_fd: int) -> None:
     channel = Channel(socket.socket(fileno=executor_fd))
+
+    def tell(tool: str, code: str) -> None:
+        channel.tell("tool_fault", tool=tool, code=code)
+
     await serve(
         config,
         BoxRunner(channel),
         mcp_socket=socket.socket(fileno=mcp_fd),
         data_socket=socket.socket(fileno=data_fd),
+        on_fault=tell,
     )
 
 

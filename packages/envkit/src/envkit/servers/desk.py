@@ -25,14 +25,22 @@ from envkit.servers.memory import Memory
 from envkit.servers.tool import CommandTool, Effect, FileTool, Tool, World
 
 LOGGED_CHARS = 2000
+CROWDED = "busy"
+"""Code of a call that waited for others: who sends more than are worked on makes it so."""
+
+type OnFault = Callable[[str, str], None]
+"""Told of a tool and a code when a call failed and the caller did not make it fail."""
 _log = logging.getLogger("envkit.servers")
 
 
 class Desk:
     """One world's tools, its journal and its call log."""
 
-    def __init__(self, config: GatewayConfig, runner: CommandRunner) -> None:
+    def __init__(
+        self, config: GatewayConfig, runner: CommandRunner, on_fault: OnFault | None = None
+    ) -> None:
         self.config = config
+        self._on_fault = on_fault
         self.tools = catalog.offered(config)
         self._runner = runner
         self._journal = Journal(config.journal)
@@ -80,9 +88,14 @@ class Desk:
             tool = catalog.find(self.tools, name, read_only=self.config.read_only)
             return success(await self._run(tool, arguments))
         except ToolFault as fault:
-            return failure(fault)
+            return self._failed(name, fault)
         except Exception as error:  # the boundary: whatever else goes wrong is the gateway's own
-            return failure(_own_fault(name, error))
+            return self._failed(name, _own_fault(name, error))
+
+    def _failed(self, name: str, fault: ToolFault) -> Reply:
+        if self._on_fault and fault.owner != "model" and fault.code != CROWDED:
+            self._on_fault(name[:200], fault.code)
+        return failure(fault)
 
     async def _run(self, tool: Tool, arguments: Mapping[str, object] | None) -> Done:
         asked = parse(tool.arguments, arguments)

@@ -28,7 +28,7 @@ from starlette.types import ASGIApp
 from envkit.servers.command import CommandRunner, LocalRunner
 from envkit.servers.config import GatewayConfig
 from envkit.servers.data import data_routes
-from envkit.servers.desk import Desk
+from envkit.servers.desk import Desk, OnFault
 from envkit.servers.guard import Guard
 from envkit.servers.protocol import mcp_server
 from envkit.servers.warmup import exchange
@@ -38,9 +38,11 @@ STOP_S = 2
 BODY_BYTES = 8 << 20
 
 
-def build_app(config: GatewayConfig, runner: CommandRunner) -> ASGIApp:
+def build_app(
+    config: GatewayConfig, runner: CommandRunner, on_fault: OnFault | None = None
+) -> ASGIApp:
     """The agent's application: /mcp/, /health, /apps, behind token, Host and Origin checks."""
-    desk = Desk(config, runner)
+    desk = Desk(config, runner, on_fault)
     manager = StreamableHTTPSessionManager(mcp_server(desk), max_request_body_size=BODY_BYTES)
     mcp = StreamableHTTPASGIApp(manager)
 
@@ -113,6 +115,7 @@ async def serve(
     *,
     mcp_socket: socket.socket,
     data_socket: socket.socket | None,
+    on_fault: OnFault | None = None,
 ) -> None:
     """Serve until cancelled or told by SIGTERM; the sockets must already be listening.
 
@@ -123,7 +126,7 @@ async def serve(
     if mcp_socket.family != socket.AF_UNIX:
         # Inherited by accepted sockets; without it each reply waits 40 ms for a delayed ACK.
         mcp_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    served = [(_Server(build_app(config, runner)), mcp_socket)]
+    served = [(_Server(build_app(config, runner, on_fault)), mcp_socket)]
     if data_socket is not None:
         served.append((_Server(build_data_app(config)), data_socket))
     await _until_told([server for server, _ in served], [sock for _, sock in served])

@@ -7,8 +7,6 @@ phases, and decides from its result *and* the ledger whether the reward may be t
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import resource
 import time
 from collections.abc import Awaitable, Callable
@@ -24,6 +22,7 @@ from harbor.trial.trial import Trial
 
 from envkit.deadline import within
 from envkit.fault import (
+    BudgetUse,
     EnvkitError,
     Fault,
     Phase,
@@ -48,16 +47,38 @@ async def run_trial(request: TrialRequest, book: Ledger, hold: Hold) -> Attempt:
     """
     started_at = time.time()
     book.enter("start")
+    trial: Trial | None = None
+    told: list[Fault] = []
     try:
         trial = await Trial.create(_config(request))
         _follow(trial, book, hold)
-        result = await trial.run()
-        faults = _faults(result, book)
-        rewards = dict(result.verifier_result.rewards or {}) if result.verifier_result else {}
+        await trial.run()
     except Exception as error:
-        faults, rewards = [classify(error, book.phase), *book.faults], {}
+        told.append(classify(error, _phase_of_crash(trial, book)))
     book.enter("")
-    return _attempt(request, book, started_at, faults, rewards)
+    result = _result(trial)
+    faults = _faults(told, result, book) if result else [*told, *book.faults]
+    return _attempt(request, book, started_at, tuple(faults), _rewards(result))
+
+
+def _result(trial: Trial | None) -> TrialResult | None:
+    """What Harbor has of the trial, also where it did not come to return it."""
+    try:
+        return trial.result if trial else None
+    except RuntimeError:
+        return None  # it never began
+
+
+def _rewards(result: TrialResult | None) -> dict[str, float]:
+    verdict = result.verifier_result if result else None
+    found = verdict.rewards if verdict else None
+    return {name: float(value) for name, value in (found or {}).items()}
+
+
+def _phase_of_crash(trial: Trial | None, book: Ledger) -> Phase:
+    """What goes wrong once there is a verdict costs no reward."""
+    result = _result(trial)
+    return Phase.STOP if result and result.verifier_result else book.phase
 
 
 def _config(request: TrialRequest) -> TrialConfig:
@@ -112,31 +133,44 @@ def _follow(trial: Trial, book: Ledger, hold: Hold) -> None:
 async def _settle(trial: Trial) -> None:
     """Stop what the agent left running, unless the task collects from what runs.
 
-    A box that is gone is on the ledger already; a hook that raises would end the trial.
+    What that shows to be broken goes on the ledger; a hook that raises would end the trial.
     """
     settle = getattr(trial.agent_environment, "settle", None)
     if settle is None or trial.task.config.verifier.collect:
         return
-    with contextlib.suppress(EnvkitError):
+    try:
         await within("stop", ledger().budgets.stop_s, settle())
+    except EnvkitError as error:
+        with ledger().during("act"):  # what is broken now was broken while the agent acted
+            ledger().note(error)
 
 
-def _faults(result: TrialResult, book: Ledger) -> list[Fault]:
+def _faults(told: list[Fault], result: TrialResult, book: Ledger) -> list[Fault]:
     """What decided first: what takes the reward away, in the order in which it struck.
 
     In one phase what the guard saw comes before what Harbor tells, which may be its consequence.
     """
     infos = [result.exception_info, *(s.exception_info for s in result.step_results or [])]
-    told = [_told(info, _phase_at(result, info.occurred_at)) for info in infos if info is not None]
+    told = told + [_told(info, result, book) for info in infos if info is not None]
     faults = [*book.faults, *told, *_unread(result)]
     return sorted(dict.fromkeys(faults), key=_precedence)
 
 
-def _told(info: ExceptionInfo, phase: Phase) -> Fault:
+def _told(info: ExceptionInfo, result: TrialResult, book: Ledger) -> Fault:
     """Harbor's model refuses a reward that is not numbers by name with a bare ValidationError."""
+    phase = _phase_at(result, info.occurred_at)
     if "validation error for VerifierResult" in info.exception_message:
         return classify(RewardUnreadable("the verifier's reward is not numbers by name"), phase)
-    return classify(info.model_dump(), phase)
+    return classify(info.model_dump(), phase, use=_budget_use(result, book))
+
+
+def _budget_use(result: TrialResult, book: Ledger) -> BudgetUse | None:
+    """What used up the agent's time; sampled tokens come with the agent loop."""
+    timer = result.agent_execution
+    if timer is None or timer.started_at is None or timer.finished_at is None:
+        return None
+    spent = (timer.finished_at - timer.started_at).total_seconds()
+    return BudgetUse(budget_s=spent, model_s=0.0, commands_s=book.commands_s)
 
 
 def _precedence(fault: Fault) -> tuple[bool, int]:
@@ -170,8 +204,8 @@ def _attempt(
     request: TrialRequest,
     book: Ledger,
     started_at: float,
-    faults: list[Fault],
-    rewards: dict[str, Any],
+    faults: tuple[Fault, ...],
+    rewards: dict[str, float],
 ) -> Attempt:
     reward = rewards.get("reward")
     blocked = any(not fault.policy.reward_valid for fault in faults)
@@ -180,10 +214,10 @@ def _attempt(
         number=request.attempt,
         started_at=started_at,
         phases=dict(book.seconds),
-        reward=float(reward) if reward is not None else None,
-        rewards={name: float(value) for name, value in rewards.items()},
+        reward=reward,
+        rewards=rewards,
         reward_valid=reward is not None and not blocked and not request.unsafe,
-        faults=tuple(faults),
+        faults=faults,
         cpu_s={"trial": _own_cpu_s(), **boxes},
         peak_memory_mib=_own_memory_mib() + sum(u.peak_memory_mib for u in book.usage.values()),
         tool_calls=_tool_calls(request.trials_dir / request.trial_name),
@@ -202,8 +236,3 @@ def _own_memory_mib() -> float:
 def _tool_calls(trial_dir: Path) -> int:
     log = trial_dir / "agent" / "calls.jsonl"
     return sum(1 for line in log.open() if line.strip()) if log.is_file() else 0
-
-
-async def no_hold() -> None:
-    """The barrier of a run that has none."""
-    await asyncio.sleep(0)

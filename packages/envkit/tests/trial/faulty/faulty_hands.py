@@ -12,6 +12,8 @@ from envkit.sandbox import loopio
 
 _PATIENCE_S = 20.0
 _LOOK_S = 0.005
+_GATEWAY_SOCKETS = 8
+"""It listens on two, commands go through a third, asyncio wakes itself by two, clients come."""
 
 
 async def until(true: Callable[[], object]) -> None:
@@ -37,11 +39,15 @@ def process_1(namespace: str) -> int:
 
 
 async def gateway_with(inode: int) -> int:
-    """Host pid of the confined process that holds the socket with this inode."""
+    """Host pid of the gateway that listens on the socket with this inode.
+
+    Every process that is just being forked holds the descriptors of others for a moment: the
+    gateway is in a box with ``/.apps_data``, and has let go of all but its own.
+    """
     found: list[int] = []
 
     def look() -> bool:
-        found[:] = [pid for pid in _pids() if len(_inner_pids(pid)) > 1 and _holds(pid, inode)]
+        found[:] = [pid for pid in _pids() if len(_inner_pids(pid)) > 1 and _serves(pid, inode)]
         return bool(found)
 
     await until(look)
@@ -68,9 +74,10 @@ def _inner_pids(pid: int) -> list[int]:
     return [int(p) for line in lines if line.startswith("NSpid:") for p in line.split()[1:]]
 
 
-def _holds(pid: int, inode: int) -> bool:
+def _serves(pid: int, inode: int) -> bool:
     try:
-        fds = os.scandir(f"/proc/{pid}/fd")
-        return any(os.readlink(fd.path) == f"socket:[{inode}]" for fd in fds)
+        links = [os.readlink(fd.path) for fd in os.scandir(f"/proc/{pid}/fd")]
     except OSError:
         return False
+    own = sum(link.startswith("socket:") for link in links) <= _GATEWAY_SOCKETS
+    return f"socket:[{inode}]" in links and own and os.path.isdir(f"/proc/{pid}/root/.apps_data")

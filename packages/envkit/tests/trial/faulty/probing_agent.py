@@ -137,14 +137,17 @@ class ProbingAgent(ReplayAgent):
         neighbour = await self._neighbour()
         found: dict[str, Any] = {"known": known, "status": _status(pid), "host": _host(pid)}
         found["secrets in memory"] = _in_memory(pid, [*_secrets(str(known["task"])), neighbour])
+        found["own token in memory"] = _in_memory(pid, [str(endpoint.token)])
         async with ToolClient.open(endpoint, self._budgets) as client:
             found["inside"] = await self._inside(client, known)
             await _code(client, f"cd /filesystem && {_LINKS}")
             found["files"] = [await _read(client, path) for path in _FILES]
             killed = "kill -9 -1; for p in $(seq 2 40000); do kill -9 $p; done 2>/dev/null"
             await _code(client, f"python3 -c 'import os; os.setsid()'; {killed}")
+        host_side = await asyncio.open_unix_connection(environment.data_socket)
+        found["from the host"] = await _ask(host_side, "GET /data/snapshot", "")
         found["requests"] = {
-            f"{request} {who}": await _ask(port, request, token)
+            f"{request} {who}": await _ask(await _dial(port), request, token)
             for request in _REQUESTS
             for who, token in (("with token", endpoint.token), ("without", ""))
         }
@@ -195,9 +198,15 @@ async def _read(client: ToolClient, path: str) -> list[Any]:
     return [path, result.ok, result.text[:200]]
 
 
-async def _ask(port: int, request: str, token: str) -> int:
-    """Status of one bare HTTP request to the agent's socket."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+async def _dial(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    return await asyncio.open_connection("127.0.0.1", port)
+
+
+async def _ask(
+    line: tuple[asyncio.StreamReader, asyncio.StreamWriter], request: str, token: str
+) -> int:
+    """Status of one bare HTTP request."""
+    reader, writer = line
     bearer = f"Authorization: Bearer {token}\r\n" if token else ""
     head = f"{request} HTTP/1.1\r\nHost: 127.0.0.1\r\n{bearer}Content-Length: 0\r\n"
     writer.write(f"{head}Connection: close\r\n\r\n".encode())
