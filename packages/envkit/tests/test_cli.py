@@ -251,6 +251,25 @@ def test_a_missing_extra_is_one_line_that_names_the_command(mistakes: Path) -> N
         assert len(done.stderr.strip().splitlines()) == 1
 
 
+def test_what_a_preflight_runs_again_is_told_by_its_report_alone(mistakes: Path) -> None:
+    code = (
+        "import asyncio, sys; from typer.testing import CliRunner; from envkit import cli\n"
+        "CliRunner().invoke(cli.app, ['preflight', 'nowhere'])\n"
+        "from envkit.fault import Phase, SandboxDied; from envkit.retry import Backoff, retry\n"
+        "errors = [SandboxDied('once')]\n"
+        "async def work():\n"
+        "    if errors: raise errors.pop()\n"
+        "backoff = Backoff(first_s=0.01)\n"
+        "asyncio.run(retry(work, phase=Phase.RUN, idempotent=True, backoff=backoff))\n"
+        "print(len(errors))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True, cwd=mistakes, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
 def test_lint_prints_each_problem_and_counts_them(mistakes: Path) -> None:
     done = envkit("lint", "broken", cwd=mistakes)
     assert done.returncode == 1
