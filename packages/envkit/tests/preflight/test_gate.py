@@ -140,7 +140,9 @@ def test_a_leak_breaches_and_names_the_way_to_remove_it(make: Any) -> None:
     leaks = (Leftover(kind="process", what="71 bwrap"), Leftover(kind="process", what="72 sh"))
     leaks = (*leaks, Leftover(kind="mount", what="/m"))
     lines = breaches(findings(plan, [make.record(spec) for spec in plan.specs], leaks=leaks))
-    assert lines == ("left behind: 1 mount, 2 processes; remove with: envkit doctor --reap",)
+    assert lines == (
+        "left behind: 1 mount, 2 processes; what is still there goes with: envkit doctor --reap",
+    )
 
 
 def test_a_run_that_never_reached_its_concurrency_has_shown_nothing(make: Any) -> None:

@@ -180,4 +180,4 @@ def _leaks(leaks: Sequence[Leftover]) -> str:
     parts = ", ".join(
         f"{n} {kind if n == 1 else LEAK_NAMES.get(kind, kind)}" for kind, n in sorted(kinds.items())
     )
-    return f"left behind: {parts}; remove with: envkit doctor --reap"
+    return f"left behind: {parts}; what is still there goes with: envkit doctor --reap"
