@@ -165,6 +165,28 @@ def test_more_bytes_than_the_box_may_write_wherever_they_go(limited: Limited) ->
     assert well
 
 
+def test_every_place_that_can_be_written_has_a_bound(limited: Limited) -> None:
+    async def look(room: Room) -> Any:
+        return await room.python(
+            "import json, os\n"
+            "found = {}\n"
+            "for line in open('/proc/self/mounts'):\n"
+            "    place = line.split()[1]\n"
+            "    if not os.path.isdir(place): continue\n"
+            "    try: open(os.path.join(place, 'mine'), 'w').close()\n"
+            "    except OSError: continue\n"
+            "    size = os.statvfs(place)\n"
+            "    found[place] = size.f_blocks * size.f_frsize >> 20\n"
+            "open('/dev/null', 'w').write('x')\n"
+            "print(json.dumps(found))"
+        )
+
+    found = limited(look)
+    assert found.keys() == {"/", "/filesystem", "/dev/shm"}
+    assert found["/"] == found["/filesystem"] == LIMITS.storage_mib
+    assert found["/dev/shm"] <= 64
+
+
 def test_more_files_than_the_box_may_write(limited: Limited) -> None:
     async def fill(room: Room) -> Any:
         done = await room.run("cd /filesystem; for ((i = 0; ; i++)); do > $i || exit; done")

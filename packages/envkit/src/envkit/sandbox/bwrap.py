@@ -80,6 +80,7 @@ def arguments(view: View, *, info_fd: int) -> list[str]:
         *("--overlay-src", str(view.root), "--overlay", str(view.upper), str(view.work), "/"),
         *"--proc /proc --dev /dev".split(),
         *("--perms", "1777", "--size", str(view.shared_memory_mib << 20), "--tmpfs", "/dev/shm"),
+        *("--remount-ro", "/dev"),  # it may grow to half of the host's memory
         *(part for b in view.binds for part in _bind(b)),
         *(part for name, value in view.env.items() for part in ("--setenv", name, value)),
         *("--info-fd", str(info_fd), "--chdir", "/", "--"),
