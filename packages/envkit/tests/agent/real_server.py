@@ -14,6 +14,7 @@ import uvicorn
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import CallToolResult, TextContent
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 server = MCPServer("hazards")
@@ -29,6 +30,14 @@ def echo(text: str) -> str:
 def refuse(why: str) -> str:
     """Fail as a tool should."""
     raise ToolError(f"not_found: {why}")
+
+
+@server.tool()
+def refuse_by_right(why: str) -> CallToolResult:
+    """Fail by what was asked, and say so as a gateway of envkit does."""
+    envelope = {"ok": False, "code": "not_found", "owner": "model"}
+    content = [TextContent(type="text", text=why)]
+    return CallToolResult(content=content, structured_content=envelope, is_error=True)
 
 
 @server.tool()

@@ -125,6 +125,14 @@ def test_a_call_that_fails_unexpectedly_is_the_servers_and_named(
     assert not (tmp_path / FINAL_ANSWER.lstrip("/")).exists()
 
 
+def test_a_recording_that_a_tool_refuses_by_right_is_the_tasks(
+    tmp_path: Path, real_server: Any
+) -> None:
+    refused = {"tool": "refuse_by_right", "arguments": {"why": "no page 9"}}
+    with pytest.raises(TaskError, match=r"refuse_by_right refused .*no page 9"):
+        replay(tmp_path, real_server.endpoint, refused, ANSWER)
+
+
 def test_a_call_recorded_as_failing_that_succeeds_is_unexpected_too(
     tmp_path: Path, real_server: Any
 ) -> None:

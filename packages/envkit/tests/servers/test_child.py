@@ -7,6 +7,7 @@ import asyncio
 import os
 import signal
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -138,3 +139,35 @@ def test_a_cancelled_call_kills_its_child() -> None:
         await until(lambda: not is_running(child))
 
     asyncio.run(cancel())
+
+
+def test_a_call_too_slow_by_what_was_asked_is_the_askers() -> None:
+    def work(_starting):
+        while True:
+            pass
+
+    budget = ChildBudget(seconds=0.5, memory_mib=64, slow="model")
+    assert fault(work, budget).owner == "model"
+    assert fault(work, replace(budget, slow="server")).owner == "server"
+
+
+def test_a_child_that_found_no_core_is_not_the_askers() -> None:
+    core = {min(os.sched_getaffinity(0))}
+    rival = os.fork()
+    if rival == 0:
+        os.sched_setaffinity(0, core)
+        while True:
+            pass
+
+    def work(_starting):
+        os.sched_setaffinity(0, core)
+        os.nice(19)
+        while True:
+            pass
+
+    try:
+        budget = ChildBudget(seconds=1.0, memory_mib=64, slow="model")
+        assert fault(work, budget).owner == "server"
+    finally:
+        os.kill(rival, signal.SIGKILL)
+        os.waitpid(rival, 0)

@@ -197,3 +197,23 @@ def test_code_that_cannot_be_run_is_refused(desk: Desk, code: str) -> None:
     reply = call(desk, CODE, {"code": code})
     assert reply.envelope["field"] == "code"
     assert len(reply.texts[0]) < 500
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        (replace(KILLED, limit="memory"), []),
+        (replace(KILLED, exit_code=None, timed_out=True), []),
+        (replace(KILLED, exit_code=None), [(CODE, "no_exit_code")]),
+        (replace(KILLED, exit_code=0), []),
+    ],
+    ids=["memory", "timeout", "unknown end", "success"],
+)
+def test_only_what_the_caller_did_not_cause_is_told_to_the_host(
+    config: GatewayConfig, result: CommandResult, told: list[tuple[str, str]]
+) -> None:
+    heard: list[tuple[str, str]] = []
+    desk = Desk(config, Ending(result), lambda tool, code: heard.append((tool, code)))
+    call(desk, CODE, {"code": "true"})
+    desk.close()
+    assert heard == told

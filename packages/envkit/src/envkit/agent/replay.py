@@ -24,7 +24,7 @@ from envkit.agent.atif import trajectory
 from envkit.agent.mcp_client import Endpoint, ToolClient, ToolResult
 from envkit.agent.recording import Call, Recording, read_recording
 from envkit.deadline import DEFAULT_BUDGETS, within
-from envkit.fault import HarnessError, MissingTools, UnexpectedToolError
+from envkit.fault import HarnessError, MissingTools, TaskError, UnexpectedToolError
 
 FINAL_ANSWER = "/logs/artifacts/final_answer.txt"
 """Where the agent's answer lies in the box; Harbor always collects this directory."""
@@ -93,7 +93,7 @@ class ReplayAgent(BaseAgent):
     async def run(
         self, instruction: str, environment: BaseEnvironment, context: AgentContext
     ) -> None:
-        """Replay. Raises the faults of `ToolClient`, MissingTools and UnexpectedToolError."""
+        """Replay; raises what `ToolClient` does, MissingTools, TaskError, UnexpectedToolError."""
         try:
             endpoint = await self._endpoint(environment)
             async with ToolClient.open(endpoint, self._budgets) as client:
@@ -134,6 +134,9 @@ class ReplayAgent(BaseAgent):
         result = await client.call(call.tool, call.arguments, call_id=call_id)
         self._done.append((call, result))
         self._log(call, result)
+        if not result.ok and not call.expect_error and result.structured.get("owner") == "model":
+            said = result.text[:_HEAD_CHARS]
+            raise TaskError(f"{call.tool} refused what the recording asks of it: {said}")
         if result.ok is call.expect_error:
             said = "was recorded as failing, but succeeded" if result.ok else "failed"
             raise UnexpectedToolError(f"{call.tool} {said}: {result.text[:_HEAD_CHARS]}")

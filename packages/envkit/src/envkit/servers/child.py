@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, NoReturn
 
+from envkit.sandbox.starvation import starved
 from envkit.servers.contract import Done, Image, ToolFault
 from envkit.servers.fds import exit_status, kill, reading, reap_later
 
@@ -42,6 +43,9 @@ class ChildBudget:
 
     seconds: float
     memory_mib: int
+    slow: str = "server"
+    """Who made it so if it is too slow: ``model`` for a pattern without an end. A child that found
+    no core is never the model's doing."""
 
 
 async def in_child(work: Work, budget: ChildBudget, keep: Sequence[int] = ()) -> Done:
@@ -59,7 +63,8 @@ async def in_child(work: Work, budget: ChildBudget, keep: Sequence[int] = ()) ->
             status = await exit_status(pid)
             pid = 0
     except TimeoutError:
-        raise _too_slow(budget.seconds, heard) from None
+        held_up = starved(pid, wall_s=budget.seconds, cpu_s=None, cpus=1.0)
+        raise _too_slow(budget, heard, "server" if held_up else budget.slow) from None
     finally:
         if pid:
             kill(pid)
@@ -174,12 +179,12 @@ def _applied(heard: bytes | bytearray) -> str:
     return "unknown" if STARTING in heard[:1] else "no"
 
 
-def _too_slow(seconds: float, heard: bytearray) -> ToolFault:
+def _too_slow(budget: ChildBudget, heard: bytearray, owner: str) -> ToolFault:
     return ToolFault(
         "deadline_exceeded",
-        f"The call was stopped after {seconds:g} s.",
+        f"The call was stopped after {budget.seconds:g} s.",
         fix="Ask for less at once (fewer pages, a smaller folder), or use code_exec.",
-        owner="server",
+        owner=owner,
         applied=_applied(heard),
     )
 

@@ -105,7 +105,8 @@ class Desk:
         seconds = limits.document_s if tool.document else limits.file_s
         left = await self._slot(seconds)
         try:
-            budget = ChildBudget(seconds=left, memory_mib=limits.child_memory_mib)
+            slow = "model" if getattr(asked, "regex", False) else "server"
+            budget = ChildBudget(seconds=left, memory_mib=limits.child_memory_mib, slow=slow)
             done = await in_child(self._work(tool, asked, left), budget)
         finally:
             self._slots.release()
