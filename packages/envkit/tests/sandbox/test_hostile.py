@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from envkit.sandbox.availability import availability
+from envkit.sandbox.lodging import GATEWAY_LIMITS
 from envkit.sandbox.session import _KEPT  # pyright: ignore[reportPrivateUsage]
 
 from ..trial.tiny import ORDINARY, Ran, launcher, lend_parts, make_task, run_trials, spec
@@ -164,6 +165,15 @@ def test_the_gateway_is_in_the_control_groups_of_its_box(gateway: dict[str, Any]
         pytest.skip("not run: no control group can be made here")
     assert all(line.endswith("-gateway") for line in groups), groups
     assert any(":memory:" in line or line.startswith("0::") for line in groups)
+
+
+def test_what_an_agent_writes_through_its_gateway_cannot_use_up_the_gateway(
+    gateway: dict[str, Any],
+) -> None:
+    if gateway["memory limit"] == 0:
+        pytest.skip("not run: no control group can be made here")
+    written_mib = 256  # the storage of the tiny task's box: its pages are charged to the writer
+    assert gateway["memory limit"] >> 20 >= written_mib + GATEWAY_LIMITS.memory_mib
 
 
 def test_the_gateway_cannot_be_traced_by_its_own_user(gateway: dict[str, Any]) -> None:

@@ -50,7 +50,7 @@ environment_mode = "separate"
 [verifier.environment]
 network_mode = "no-network"
 memory_mb = 512
-storage_mb = 256
+storage_mb = {storage_mb}
 
 [environment]
 network_mode = "no-network"

@@ -299,7 +299,10 @@ class Lodging:
             hostname="gateway",
             env={"ENVKIT_RUN": self.run},
         )
-        return await _start(self, view, f"{self.spec.name}-gateway", GATEWAY_LIMITS, start_s)
+        # Pages of files count as memory of who wrote them, and the agent writes through it too.
+        memory_mib = GATEWAY_LIMITS.memory_mib + self.spec.limits.storage_mib
+        limits = replace(GATEWAY_LIMITS, memory_mib=memory_mib)
+        return await _start(self, view, f"{self.spec.name}-gateway", limits, start_s)
 
     async def _watch_gateway(self, serving: asyncio.Future[dict[str, Any]]) -> None:
         with contextlib.suppress(RequestFailed, ChannelClosed):

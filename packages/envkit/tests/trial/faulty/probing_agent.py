@@ -232,6 +232,7 @@ def _host(pid: int) -> dict[str, Any]:
     proc = Path(f"/proc/{pid}")
     return {
         "cgroup": (proc / "cgroup").read_text(),
+        "memory limit": _memory_limit((proc / "cgroup").read_text()),
         "interfaces": [
             line.split(":")[0].strip() for line in (proc / "net/dev").read_text().splitlines()[2:]
         ],
@@ -245,6 +246,17 @@ def _host(pid: int) -> dict[str, Any]:
         ],
         "sees": [path for path in _OF_THE_HOST if (proc / "root" / path[1:]).exists()],
     }
+
+
+def _memory_limit(groups: str) -> int:
+    """Bytes; 0 where no control group holds."""
+    for line in groups.splitlines():
+        _, controllers, path = line.split(":", 2)
+        top = Path("/sys/fs/cgroup") / ("memory" if controllers else "")
+        name = "memory.limit_in_bytes" if controllers else "memory.max"
+        if controllers in ("memory", "") and "envkit-" in path:
+            return int((top / path.lstrip("/") / name).read_text())
+    return 0
 
 
 def _secrets(task: str) -> list[str]:
