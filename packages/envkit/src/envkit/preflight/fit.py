@@ -44,9 +44,9 @@ class Costs:
     inodes: Cost = Cost(base=8192, a_trial=64)
     """The same, counted in files."""
     trials_a_core: int = 16
-    """At once, before commands run into their own limits. With 64 imports of pandas at once on 2
-    cores each took about 100 times as long as alone: half a second becomes the 60 s that a command
-    is given, at 32 trials a core. Half of that leaves room for heavier ones."""
+    """At once, before commands run into their own limits. Importing pandas in 64 processes on 2
+    cores took each 35 s, 50 times as long as alone, and 16 s in 32 (`benchmarks/crowded_cores.py`):
+    a command is given 60 s, has more to do than that, and starts cold in a box."""
 
     def of(self, resource: str) -> Cost:
         """The cost of a resource by the name that ``Supply`` gives it; not of cores."""
