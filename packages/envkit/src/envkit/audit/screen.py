@@ -149,7 +149,8 @@ def owners(report: Report, detector: str) -> str:
 
 
 def _files(report: Report) -> Iterator[Text]:
-    yield Text(f"{plural(report.ignored, 'other file')} ignored", style="dim")
+    if report.ignored:
+        yield Text(f"{plural(report.ignored, 'other file')} ignored", style="dim")
     if report.unreadable:
         yield Text(f"{plural(len(report.unreadable), 'file')} could not be read", style="bold red")
     for item in report.unreadable:
