@@ -96,7 +96,7 @@ def _names(rows: list[Row]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def ran(boxes: None, tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def ran(reach: None, tmp_path_factory: pytest.TempPathFactory) -> Ran:
     """Every live row but the stopped process, which needs a limit of its own."""
     place = tmp_path_factory.mktemp("matrix")
     ordinary = make_task(place / "tasks")

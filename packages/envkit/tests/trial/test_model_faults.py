@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from envkit.fault import Owner
+from envkit.sandbox.cgroup import find_parent
 
 from .tiny import ANSWER, DONE, ORDINARY, Ran, launcher, make_task, run, run_trials, spec
 
@@ -38,6 +39,8 @@ class Case:
     """Of the model's fault on the record; empty where nothing needs to be said."""
     memory_mb: int = 512
     storage_mb: int = 256
+    counted: bool = False
+    """Known from control groups alone: rlimits stop it without a word."""
 
 
 KILL_EACH = "for p in /proc/[0-9]*; do p=${p#/proc/}; [ $p = $$ ] || kill -9 $p; done 2>/dev/null"
@@ -100,19 +103,24 @@ CASES = {
             ANSWER,
         ),
         code="ProcessLimit",
+        counted=True,
     ),
     "fork-bomb-in-sessions-of-its-own": Case(
-        calls=(DONE, python(FORKS, timeout_s=1, expect_error=True), ANSWER), code="ProcessLimit"
+        calls=(DONE, python(FORKS, timeout_s=1, expect_error=True), ANSWER),
+        code="ProcessLimit",
+        counted=True,
     ),
     "out-of-memory": Case(
         calls=(python("x = bytearray(1 << 30)", expect_error=True), DONE, ANSWER),
         memory_mb=SMALL_MB,
         code="OutOfMemory",
+        counted=True,
     ),
     "out-of-memory-by-files": Case(
         calls=(DONE, run("cat /dev/zero > /filesystem/fill", expect_error=True), ANSWER),
         memory_mb=SMALL_MB,
         code="OutOfMemory",
+        counted=True,
     ),
     "offers-its-box-to-the-killer": Case(
         calls=(
@@ -123,6 +131,7 @@ CASES = {
         memory_mb=SMALL_MB,
         reward=0.0,
         code="KilledOwnBox",
+        counted=True,
     ),
     "fills-its-disk": Case(
         calls=(
@@ -265,6 +274,8 @@ def test_what_the_model_does_to_its_box_is_graded_as_it_stands(
     ran: tuple[Ran, Path], name: str
 ) -> None:
     record, case = ran[0][f"{name}__000"], CASES[name]
+    if case.counted and find_parent() is None:
+        pytest.skip("not run: no control group can be made here")
     faults = [fault for attempt in record.attempts for fault in attempt.faults]
     assert {fault.owner for fault in faults} <= {Owner.MODEL}, faults
     assert len(record.attempts) == 1

@@ -25,6 +25,9 @@ from envkit.sandbox.cgroup import Group, attach_self
 from envkit.sandbox.enter import Target
 from envkit.sandbox.limits import Limits
 
+_NAMESPACES_ALLOWED: Final = Path("/proc/sys/user/max_user_namespaces")
+"""Of the user namespace of whoever opens it."""
+
 _STDERR_BYTES: Final = 2000
 _VOICE_BYTES: Final = 1 << 16
 
@@ -104,6 +107,7 @@ async def start(
         pid = int(orjson.loads(info)["child-pid"])
         process_1 = os.pidfd_open(pid)  # it said it is ready, so the number is still its own
         _spare(pid)
+        await loopio.wait_child(_forbid_namespaces(process_1))
     except BaseException:
         with contextlib.suppress(ProcessLookupError):
             os.kill(monitor, signal.SIGKILL)
@@ -121,6 +125,22 @@ def _spare(pid: int) -> None:
     """Process 1 is the last that an out-of-memory kill may choose; only root may say so."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/oom_score_adj", "w") as file:
         file.write("-1000")
+
+
+def _forbid_namespaces(process_1: int) -> int:
+    """Let nothing in the box make user namespaces: in its own it would hold every capability.
+
+    Returns the pid of the child that joins the box's user namespace to set this, which is possible
+    only from there. A kernel that does not let us leaves boxes as they are.
+    """
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setns(process_1, os.CLONE_NEWUSER)
+            _NAMESPACES_ALLOWED.write_text("0")
+        finally:
+            os._exit(0)
+    return child
 
 
 def _last_line(text: bytes) -> str:
