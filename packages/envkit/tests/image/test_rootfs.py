@@ -35,7 +35,7 @@ def test_it_holds_every_required_tool_and_one_python_under_both_names(root: Path
 def test_a_promised_package_and_what_it_needs_import_inside(root: Path):
     program = "import openpyxl, et_xmlfile, ssl, sqlite3; print(openpyxl.__version__)"
     done = subprocess.run(
-        ["chroot", root, "/usr/local/bin/python3", "-c", program],
+        ["/usr/sbin/chroot", root, "/usr/local/bin/python3", "-c", program],
         capture_output=True,
         text=True,
         timeout=60,

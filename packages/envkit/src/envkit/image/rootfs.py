@@ -44,6 +44,7 @@ OPTIONAL_TOOLS: Final = tuple(
     " watch which whoami xargs xxd xz yes zcat zip".split()
 )
 
+_UID_MAP: Final = Path("/proc/self/uid_map")
 _LDD_TIMEOUT_S: Final = 60.0
 _COMPILE_TIMEOUT_S: Final = 300.0
 _PYTHON_HOME: Final = Path("usr/local")
@@ -83,6 +84,13 @@ def ensure_rootfs(spec: RootSpec, cache: Path) -> Path:
     return target
 
 
+def uid_outside() -> int:
+    """Host uid of what this process makes: root of a user namespace of one user is that user."""
+    mapped = [line.split() for line in _UID_MAP.read_text().splitlines()]
+    alone = len(mapped) == 1 and mapped[0][2] == "1"
+    return int(mapped[0][1]) if alone else os.geteuid()
+
+
 def root_digest(spec: RootSpec) -> str:
     """Digest over everything that decides the content of the root."""
     parts = [str(BUILDER_VERSION), sys.version, platform.machine(), str(spec.owner_uid)]
@@ -105,7 +113,7 @@ def _build(spec: RootSpec, root: Path) -> None:
     _copy_libraries(binaries, root)
     _compile(root)
     _lay_init(root)
-    if os.geteuid() == 0:
+    if os.geteuid() == 0 and spec.owner_uid != uid_outside():
         _own(root, spec.owner_uid)
 
 

@@ -100,8 +100,8 @@ class Lodging:
 
     async def execute(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Run a command in the agent's box; its three descriptors came with the request."""
-        before = self.usage()
-        running = _Running(self._spawn(request, fds), time.monotonic(), before.cpu_s)
+        before, started = self.usage(), time.monotonic()
+        running = _Running(self._spawn(request, fds), started, before.cpu_s)
         self._commands[request["exec"]] = running
         try:
             ended = await loopio.wait_child(running.waiter)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from envkit.image.rootfs import RootSpec, ensure_rootfs
+from envkit.image.rootfs import RootSpec, ensure_rootfs, uid_outside
 from envkit.sandbox.stage import files_uid
 from envkit.task import load_task, materialize
 
@@ -59,7 +59,7 @@ def prepare(task_dir: Path, cache: Path | None = None) -> Prepared:
 
 def _give(path: Path, uid: int) -> None:
     """Let the boxes' user own a world, so that an agent may change what it sees as its own."""
-    if os.geteuid() != 0 or path.stat().st_uid == uid:
+    if uid == uid_outside() or path.stat().st_uid == uid:
         return
     for directory, names, files in os.walk(path, topdown=False):
         for name in (*names, *files):

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from envkit.fault import SandboxUnavailable
+from envkit.image.rootfs import uid_outside
 from envkit.sandbox import kernel
 
 BOX_UID: Final = 60_600
@@ -39,7 +40,7 @@ _SYSTEM: Final = kernel.MS_NOSUID | kernel.MS_NODEV
 
 def files_uid() -> int:
     """Host uid that must own what boxes are to see as their root's: roots and worlds."""
-    return BOX_UID if os.geteuid() == 0 else os.geteuid()
+    return uid_outside() or BOX_UID
 
 
 @dataclass(slots=True)

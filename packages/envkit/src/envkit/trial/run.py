@@ -15,6 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+from harbor.agents.base import BaseAgent
 from harbor.models.trial.config import AgentConfig, EnvironmentConfig, TaskConfig, TrialConfig
 from harbor.models.trial.result import ExceptionInfo, TrialResult
 from harbor.trial.hooks import TrialEvent, TrialHookEvent
@@ -25,6 +26,7 @@ from envkit.fault import (
     BudgetUse,
     EnvkitError,
     Fault,
+    ModelFault,
     Phase,
     RewardUnreadable,
     classify,
@@ -52,6 +54,7 @@ async def run_trial(request: TrialRequest, book: Ledger, hold: Hold) -> Attempt:
     try:
         trial = await Trial.create(_config(request))
         _follow(trial, book, hold)
+        _end_turn_on_model_faults(trial.agent)
         await trial.run()
     except Exception as error:
         told.append(classify(error, _phase_of_crash(trial, book)))
@@ -128,6 +131,22 @@ def _follow(trial: Trial, book: Ledger, hold: Hold) -> None:
         book.enter("grade")
 
     trial.add_hook(TrialEvent.VERIFICATION_START, verifier_starts)
+
+
+def _end_turn_on_model_faults(agent: BaseAgent) -> None:
+    """What the model caused ends its turn, and what it did until then is graded.
+
+    Harbor 0.25 grades nothing after an exception it does not know, and knows none of ours.
+    """
+    act = agent.run
+
+    async def run(*args: Any, **named: Any) -> None:
+        try:
+            await act(*args, **named)
+        except ModelFault as error:
+            ledger().note(error)
+
+    agent.run = run
 
 
 async def _settle(trial: Trial) -> None:
