@@ -220,7 +220,7 @@ def test_a_killed_controller_leaves_nothing_that_is_not_reaped(tmp_path: Path) -
     task, token = make_task(tmp_path / "tasks"), os.urandom(8).hex()
     arguments = [str(task), str(tmp_path / "out"), token]
     with subprocess.Popen(
-        [sys.executable, "-c", _CONTROLLER, *arguments], stdout=subprocess.PIPE
+        [sys.executable, "-c", _CONTROLLER, *arguments], stdout=subprocess.PIPE, bufsize=0
     ) as controller:
         assert controller.stdout is not None
         for _ in range(2):
