@@ -38,7 +38,7 @@ from envkit.preflight.types import (
 from envkit.preflight.waves import Barrier
 from envkit.retry import Backoff, retry
 from envkit.sandbox.channel import ChannelClosed
-from envkit.sandbox.pace import Pace
+from envkit.sandbox.pace import STARTS_PER_S, Pace
 from envkit.sandbox.prepare import Prepared, prepare
 from envkit.sandbox.reaper import remnants
 from envkit.sandbox.session import Server, forkserver
@@ -55,9 +55,6 @@ AGAIN: Final = Backoff(tries=2, first_s=2.0)
 TEMPORARY: Final = ".tmp"
 """Under the run's directory: where everything it starts puts temporary files. No trial's name
 begins with a dot."""
-
-STARTS_PER_S: Final = 25.0
-"""Boxes that start at one instant stand in each other's way: 25 a second starts 64 in 3 s."""
 
 _GAUGE_S: Final = 0.25
 _QUIET_S: Final = 2.0

@@ -26,6 +26,7 @@ pace          at most so many starts a second
 ledger        what happened, whether anybody up the stack saw it
 account       what a closed environment used, and what agent code ran into
 guard         deadlines and the ledger around any Harbor environment
+provider      what Harbor must be told of a provider on this machine
 local         the Harbor environment over boxes
 unsafe        the Harbor environment without isolation, by explicit choice
 availability  can a box be made here, and what fixes it

@@ -30,7 +30,7 @@ from envkit.fault import (
     VerifierCrashed,
 )
 from envkit.sandbox.ledger import ledger
-from envkit.sandbox.pace import Pace
+from envkit.sandbox.pace import STARTS_PER_S, Pace
 
 _PREFIX: Final = "guarded__"
 _PROBE_S: Final = 20
@@ -39,9 +39,6 @@ _GRACE_S: Final = 15.0
 
 _KILLED: Final = {128 + n for n in (signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGTERM)}
 """What a shell says of itself or its last command when a signal ended it."""
-
-STARTS_PER_S: Final = 25.0
-"""Boxes that start at one instant stand in each other's way: 25 a second starts 64 in 3 s."""
 
 _starts: Final = Pace(STARTS_PER_S)
 

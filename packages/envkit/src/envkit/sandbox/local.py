@@ -17,11 +17,7 @@ from dataclasses import replace
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, Final, Never, override
 
-from harbor.environments.base import BaseEnvironment, ExecResult
-from harbor.environments.capabilities import (
-    EnvironmentCapabilities,
-    EnvironmentResourceCapabilities,
-)
+from harbor.environments.base import ExecResult
 
 from envkit.deadline import DeadlineExceeded
 from envkit.fault import (
@@ -45,6 +41,7 @@ from envkit.sandbox.ledger import ledger
 from envkit.sandbox.limits import Limits
 from envkit.sandbox.lodging import AGENT_PATH
 from envkit.sandbox.prepare import Prepared
+from envkit.sandbox.provider import OnThisMachine
 from envkit.sandbox.session import Session, session
 from envkit.sandbox.spec import BoxSpec, GatewayAddress
 
@@ -59,7 +56,7 @@ _ENDINGS: Final[Mapping[str, type[EnvkitError]]] = {
 }
 
 
-class LocalEnvironment(BaseEnvironment):
+class LocalEnvironment(OnThisMachine):
     """One box, and with MCP servers a gateway beside it."""
 
     _session: Session | None = None
@@ -72,22 +69,6 @@ class LocalEnvironment(BaseEnvironment):
     @override
     def type() -> str:
         return "envkit-local"
-
-    @property
-    @override
-    def capabilities(self) -> EnvironmentCapabilities:
-        return EnvironmentCapabilities(disable_internet=True)
-
-    @classmethod
-    @override
-    def resource_capabilities(cls) -> EnvironmentResourceCapabilities:
-        return EnvironmentResourceCapabilities(
-            cpu_limit=True, memory_limit=True, fractional_cpus=True
-        )
-
-    @override
-    def _validate_definition(self) -> None:
-        """A task needs no Dockerfile here: its world declares what a box holds."""
 
     @override
     async def start(self, force_build: bool) -> None:

@@ -96,6 +96,8 @@ class Lodging:
     _endless: int = 0
     _starved: int = 0
     _commands_s: float = 0.0
+    _survived: int = 0
+    """Processes killed for want of memory while the box itself lived on."""
     _closing: asyncio.Future[Closed] | None = None
 
     async def execute(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -113,6 +115,7 @@ class Lodging:
         if ended.code == enter.CANNOT_ENTER or not self.box.alive():
             raise self._gone()
         after = self.usage()
+        self._survived = after.oom_kills
         return {
             "status": ended.code,
             "seconds": seconds,
@@ -267,7 +270,8 @@ class Lodging:
 
     def _why_gone(self) -> str:
         """A box that used up its memory killed itself, process 1 included."""
-        ran_out = self.usage().ran_out_of_memory(self.spec.limits)
+        usage = self.usage()
+        ran_out = usage.ran_out_of_memory(self.spec.limits) and usage.oom_kills > self._survived
         return "KilledOwnBox" if ran_out else "SandboxDied"
 
     async def _execute_for_agent(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:

@@ -20,16 +20,13 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final, override
 
-from harbor.environments.base import BaseEnvironment, ExecResult
-from harbor.environments.capabilities import (
-    EnvironmentCapabilities,
-    EnvironmentResourceCapabilities,
-)
+from harbor.environments.base import ExecResult
 
 from envkit.deadline import DeadlineExceeded
 from envkit.fault import ServerStartFailed
 from envkit.sandbox.nursery import resolve
 from envkit.sandbox.prepare import cache_directory
+from envkit.sandbox.provider import OnThisMachine
 from envkit.sandbox.spec import GatewayAddress
 from envkit.task import load_task, materialize
 
@@ -39,7 +36,7 @@ _GATEWAY: Final = "envkit.servers.unboxed:serve_unboxed"
 _DEFAULT_EXEC_S: Final = 600.0
 
 
-class UnsafeProcessEnvironment(BaseEnvironment):
+class UnsafeProcessEnvironment(OnThisMachine):
     """Processes of this machine over a temporary directory."""
 
     _root: Path | None = None
@@ -50,23 +47,6 @@ class UnsafeProcessEnvironment(BaseEnvironment):
     @override
     def type() -> str:
         return "envkit-unsafe-process"
-
-    @property
-    @override
-    def capabilities(self) -> EnvironmentCapabilities:
-        # Declared so that tasks without a network load here; nothing enforces it.
-        return EnvironmentCapabilities(disable_internet=True)
-
-    @classmethod
-    @override
-    def resource_capabilities(cls) -> EnvironmentResourceCapabilities:
-        return EnvironmentResourceCapabilities(
-            cpu_limit=True, memory_limit=True, fractional_cpus=True
-        )
-
-    @override
-    def _validate_definition(self) -> None:
-        """Nothing to build."""
 
     @property
     def root(self) -> Path:
