@@ -23,6 +23,7 @@ from envkit.fault import (
     ServerError,
     ServerGarbage,
     ServerStartFailed,
+    TokenExpired,
     classify,
 )
 
@@ -114,7 +115,7 @@ def test_connecting_to_a_faulty_server(
         ("not json", ServerGarbage, False),
         ("not rpc", ServerGarbage, False),
         ("wrong result", ServerGarbage, False),
-        ("http 401", ServerGarbage, False),
+        ("http 401", TokenExpired, False),
         ("http 404", ServerGarbage, False),
         ("http 429", ServerGarbage, False),
         ("http 500", ServerGarbage, False),

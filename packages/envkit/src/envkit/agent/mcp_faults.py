@@ -14,7 +14,13 @@ import httpx2
 from mcp import MCPError
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
 
-from envkit.fault import ServerDisconnected, ServerError, ServerGarbage, ServerStartFailed
+from envkit.fault import (
+    ServerDisconnected,
+    ServerError,
+    ServerGarbage,
+    ServerStartFailed,
+    TokenExpired,
+)
 
 _REFUSED = (401, 403)
 _GONE = ("disconnected", "peer closed")
@@ -64,8 +70,9 @@ def server_fault(
     """The fault for whatever ended a request, or the client as a whole."""
     causes = [each for each in (trace.error, *_leaves(error)) if each is not None]
     if trace.status in _REFUSED:
-        refused = ServerStartFailed if connecting else ServerGarbage
-        return refused(f"{url} answered HTTP {trace.status}: the bearer token is wrong")
+        refused = ServerStartFailed if connecting else TokenExpired
+        why = "the bearer token is wrong" if connecting else "it accepted this token before"
+        return refused(f"{url} answered HTTP {trace.status}: {why}")
     if not causes or _is_lost(causes[0]):
         lost = ServerStartFailed if connecting else ServerDisconnected
         return lost(f"{url} {'does not answer' if connecting else 'is gone'}{_detail(causes)}")

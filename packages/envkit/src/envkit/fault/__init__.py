@@ -9,12 +9,15 @@
     │   ├── SandboxStartFailed    sandbox    yes    no     no
     │   ├── SandboxDied           sandbox    yes    no     no
     │   ├── HostOverloaded        sandbox    yes    no     no
-    │   └── TransferFailed        sandbox    yes    no     no
+    │   ├── TransferFailed        sandbox    yes    no     no
+    │   └── NotIsolated           sandbox    no     yes    no
     ├── ServerError               server     yes    yes    no
     │   ├── ServerStartFailed     server     yes    no     no
     │   ├── ServerDisconnected    server     yes    yes    no
     │   ├── ServerGarbage         server     yes    yes    no
     │   ├── MissingTools          server     yes    no     no
+    │   ├── ExtraTools            server     yes    no     no
+    │   ├── TokenExpired          server     yes    yes    no
     │   └── UnexpectedToolError   server     no     yes    no
     ├── EngineError               engine     yes    yes    no
     ├── JudgeError                judge      yes    yes    no
@@ -54,6 +57,7 @@ from envkit.fault.errors import (
     EndlessCommand,
     EngineError,
     EnvkitError,
+    ExtraTools,
     ForeignError,
     HarnessError,
     HostOverloaded,
@@ -61,6 +65,7 @@ from envkit.fault.errors import (
     KilledOwnBox,
     MissingTools,
     ModelFault,
+    NotIsolated,
     NoVerdict,
     OutOfMemory,
     ProcessLimit,
@@ -75,6 +80,7 @@ from envkit.fault.errors import (
     ServerGarbage,
     ServerStartFailed,
     TaskError,
+    TokenExpired,
     TransferFailed,
     UnexpectedToolError,
     VerifierCrashed,
@@ -91,6 +97,7 @@ __all__ = [
     "EndlessCommand",
     "EngineError",
     "EnvkitError",
+    "ExtraTools",
     "Fault",
     "ForeignError",
     "HarnessError",
@@ -100,6 +107,7 @@ __all__ = [
     "MissingTools",
     "ModelFault",
     "NoVerdict",
+    "NotIsolated",
     "OutOfMemory",
     "Owner",
     "Phase",
@@ -116,6 +124,7 @@ __all__ = [
     "ServerGarbage",
     "ServerStartFailed",
     "TaskError",
+    "TokenExpired",
     "TransferFailed",
     "UnexpectedToolError",
     "VerifierCrashed",

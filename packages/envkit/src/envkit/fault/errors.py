@@ -55,6 +55,12 @@ class TransferFailed(SandboxError):
     """A file could not be carried into or out of a box."""
 
 
+class NotIsolated(SandboxError):
+    """What another trial made can be seen in this one's box: it would be so again."""
+
+    policy = FINAL_GRADED
+
+
 class ServerError(EnvkitError):
     """An MCP server or the gateway failed."""
 
@@ -80,6 +86,16 @@ class MissingTools(ServerError):
     """A server does not list the tools the task needs."""
 
     policy = RERUN
+
+
+class ExtraTools(ServerError):
+    """A server lists tools that the task's world does not expect."""
+
+    policy = RERUN
+
+
+class TokenExpired(ServerError):
+    """A server that let this client in no longer accepts its token."""
 
 
 class UnexpectedToolError(ServerError):
