@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Write the drive of Halden Pryce to OUT/filesystem, its mail and chat to OUT/apps_data.
+
+Run as `python generate.py OUT`. The output depends on `facts` and on the versions of the
+libraries alone: two runs write the same bytes.
+"""
+
+import sys
+from pathlib import Path
+
+from paper import texts
+
+
+def main(out: Path) -> None:
+    """Every document, in the folders a colleague would look for it."""
+    drive, state = out / "filesystem", out / "apps_data"
+    for folder in (drive, state):
+        folder.mkdir(parents=True, exist_ok=True)
+    texts.write(drive)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The PDF files and plain texts of the shared drive."""
