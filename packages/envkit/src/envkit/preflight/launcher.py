@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs trials through the fork server: waves, a barrier, retries by policy, gauges.
 
-Contract: one ``TrialEnded`` for every spec. A trial's process that dies, hangs or leaves no
-attempt becomes an attempt with a fault of the harness; a record that cannot be written is said all
-the same. A slot is free while an attempt waits to be run again. Closing the generator closes the
-fork server, and with it everything it started; temporary files that are then still there are
-leaks, and are removed.
+Contract: one ``TrialEnded`` for every spec, said once its record is on the disk. A trial's process
+that dies, hangs or leaves no attempt becomes an attempt with a fault of the harness; a record that
+cannot be written is said all the same; a trial that is cut off has none. A slot is free while an
+attempt waits to be run again. Closing the generator closes the fork server, and with it everything
+it started; temporary files that are then still there are leaks, and are removed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import random
 import shutil
 import time
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -42,8 +42,8 @@ from envkit.sandbox.pace import STARTS_PER_S, Pace
 from envkit.sandbox.prepare import Prepared, prepare
 from envkit.sandbox.reaper import remnants
 from envkit.sandbox.session import Server, forkserver
-from envkit.trial.record import Attempt, TrialRecord, decided_by, write_record
-from envkit.trial.request import TrialRequest
+from envkit.trial.record import Attempt, TrialRecord, decided_by, write_attempt, write_record
+from envkit.trial.request import TrialRequest, attempt_name
 
 LOCAL: Final = "envkit.sandbox.local:LocalEnvironment"
 UNSAFE: Final = "envkit.sandbox.unsafe:UnsafeProcessEnvironment"
@@ -69,8 +69,13 @@ class _Trial:
     prepared: Prepared | Fault | None
     """None where nothing is to be prepared here; a fault where it could not be."""
     limit_s: float
-    attempts: list[Attempt] = field(default_factory=list[Attempt])
+    earlier: tuple[Attempt, ...] = ()
+    """Attempts that had ended when an earlier process of this run was killed."""
+    attempts: list[Attempt] = field(init=False)
     began: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.attempts = [*self.earlier]
 
 
 class ForkServerLauncher:
@@ -143,7 +148,10 @@ class ForkServerLauncher:
             if spec.task_dir not in shared:
                 seconds = limit_s(spec.task_dir, self._options.budgets)
                 shared[spec.task_dir] = (self._prepared(spec.task_dir), seconds)
-        return [_Trial(spec, *shared[spec.task_dir]) for spec in specs]
+        earlier = self._options.earlier
+        return [
+            _Trial(spec, *shared[spec.task_dir], earlier.get(spec.trial_id, ())) for spec in specs
+        ]
 
     def _prepared(self, task_dir: Path) -> Prepared | Fault | None:
         try:
@@ -152,35 +160,43 @@ class ForkServerLauncher:
             return classify(error, Phase.START)
 
     async def _trial(self, server: Server, trial: _Trial) -> None:
+        tries = AGAIN.tries - len(trial.attempts)
         try:
-            await retry(
-                partial(self._try, server, trial),
-                phase=Phase.RUN,
-                idempotent=True,  # every attempt starts from nothing, in a directory of its own
-                backoff=AGAIN,
-                slot=self._slots,
-                rng=self._random,
-                fault_of=_worth_another,
-            )
+            if tries > 0 and (not trial.attempts or worth_another(trial.attempts[-1])):
+                await retry(
+                    partial(self._try, server, trial),
+                    phase=Phase.RUN,
+                    idempotent=True,  # every attempt starts from nothing, in a directory of its own
+                    backoff=replace(AGAIN, tries=tries),
+                    slot=self._slots,
+                    rng=self._random,
+                    fault_of=worth_another,
+                )
         finally:
             self._barrier.gone(trial.spec.trial_id)
-            if trial.attempts:
-                self._end(_record(trial))
+        await self._end(_record(trial))
 
     async def _try(self, server: Server, trial: _Trial) -> Attempt:
         await self._starts.wait()
-        trial.began = trial.began or time.monotonic()
-        if not trial.attempts:
+        if not trial.began:
+            trial.began = time.monotonic()
             self._say(_started(trial.spec))
         attempt = await self._attempt(server, trial)
         trial.attempts.append(attempt)
+        if worth_another(attempt):
+            self._keep(trial.spec, attempt)
         return attempt
 
-    def _end(self, record: TrialRecord) -> None:
+    def _keep(self, spec: TrialSpec, attempt: Attempt) -> None:
+        """A run that is resumed goes on with the next one; the record keeps it all the same."""
+        with contextlib.suppress(OSError, TypeError):  # TypeError: text that is no Unicode
+            write_attempt(spec.out_dir / attempt_name(spec.trial_id, attempt.number), attempt)
+
+    async def _end(self, record: TrialRecord) -> None:
         """The trial is over, whether its record can be kept beside it or not."""
         try:
             record.trial_dir.mkdir(parents=True, exist_ok=True)
-            write_record(record)
+            await asyncio.to_thread(write_record, record)
         except (OSError, TypeError) as error:  # TypeError: text that is no Unicode
             self._say(Notice(line=f"{record.trial_id}: its record is in the report only: {error}"))
         self._say(TrialEnded(record=record))
@@ -244,7 +260,7 @@ def _started(spec: TrialSpec) -> TrialStarted:
     return TrialStarted(trial_id=spec.trial_id, task=spec.task_dir.name, sample=spec.sample)
 
 
-def _worth_another(attempt: Attempt) -> Fault | None:
+def worth_another(attempt: Attempt) -> Fault | None:
     """Why to run it again; a rewarded trial never is.
 
     One fault that may pass is enough: what seems final beside it may be its consequence.
@@ -258,9 +274,7 @@ def _worth_another(attempt: Attempt) -> Fault | None:
 def _record(trial: _Trial) -> TrialRecord:
     """The record of a trial; its place is its last attempt's directory."""
     last = trial.attempts[-1]
-    name = (
-        trial.spec.trial_id if last.number == 1 else f"{trial.spec.trial_id}.attempt{last.number}"
-    )
+    name = attempt_name(trial.spec.trial_id, last.number)
     return TrialRecord(
         trial_id=trial.spec.trial_id,
         task=trial.spec.task_dir.name,
@@ -272,8 +286,14 @@ def _record(trial: _Trial) -> TrialRecord:
         reward_valid=last.reward_valid,
         fault=decided_by(last.faults),
         trial_dir=trial.spec.out_dir / name,
-        seconds=time.monotonic() - trial.began,
+        seconds=_seconds(trial),
     )
+
+
+def _seconds(trial: _Trial) -> float:
+    """Of all attempts: by the clock, those of a killed process by their phases."""
+    here = time.monotonic() - trial.began if trial.began else 0.0
+    return here + sum(sum(attempt.phases.values()) for attempt in trial.earlier)
 
 
 def _available_mib() -> float:

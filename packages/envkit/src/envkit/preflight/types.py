@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Final, Protocol, Self
 
 from envkit.deadline import DEFAULT_BUDGETS, Budgets
-from envkit.trial.record import TrialRecord
+from envkit.trial.record import Attempt, TrialRecord
 
 SCHEMA: Final = "envkit.preflight/1"
 
@@ -60,6 +60,10 @@ class RunOptions:
     seed: int = 0
     """Seeds the jitter of starts and retries, so that a run can be repeated."""
     budgets: Budgets = DEFAULT_BUDGETS
+    earlier: Mapping[str, tuple[Attempt, ...]] = field(
+        default_factory=dict[str, tuple[Attempt, ...]]
+    )
+    """By trial: attempts that had ended when an earlier process of this run was killed."""
 
 
 # --- what a launcher says ------------------------------------------------------------------------

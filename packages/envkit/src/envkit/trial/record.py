@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, Self
 import orjson
 
 from envkit.fault import Fault, Owner, Phase, Policy
+from envkit.trial.durable import sync_directory, write_durably
 
 RECORD_NAME: Final = "envkit.json"
 """File name of a record inside its trial directory."""
@@ -45,7 +46,10 @@ class Attempt:
     faults: tuple[Fault, ...] = ()
     """The first is the one that decided; teardown faults follow."""
     cpu_s: Mapping[str, float] = field(default_factory=dict[str, float])
-    """CPU seconds by part: trial (host side), boxes (gateway, agent code, verifier)."""
+    """CPU seconds by part: trial (host side), boxes (gateway, agent code, verifier), and forks:
+    what entered the boxes to start commands and carry files."""
+    cpu_by_phase: Mapping[str, float] = field(default_factory=dict[str, float])
+    """CPU seconds by phase of all parts together, as far as they can be read while it runs."""
     peak_memory_mib: float = 0.0
     """Largest resident memory seen: host process plus the cgroups of its boxes."""
     tool_calls: int = 0
@@ -102,8 +106,27 @@ def decided_by(faults: tuple[Fault, ...]) -> Fault | None:
 
 
 def write_record(record: TrialRecord) -> None:
-    """Leave a record in its trial directory; a reader never sees half of one."""
-    _write(record.trial_dir / RECORD_NAME, record.to_dict())
+    """Leave a record in its trial directory, for good when this returns.
+
+    A reader never sees half of one, and a run that is killed need not repeat the trial.
+    """
+    data = orjson.dumps(record.to_dict(), option=orjson.OPT_INDENT_2)
+    write_durably(record.trial_dir / RECORD_NAME, data)
+    sync_directory(record.trial_dir.parent)
+
+
+def read_record(path: Path) -> TrialRecord:
+    """Read back :func:`write_record`; the record's directory is the one it lies in now.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is no record of a trial.
+    """
+    try:
+        data = {**orjson.loads(path.read_bytes()), "trial_dir": str(path.parent)}
+    except TypeError as error:
+        raise ValueError(f"{path}: no record of a trial") from error
+    return TrialRecord.from_dict(data)
 
 
 def write_attempt(trial_dir: Path, attempt: Attempt) -> None:

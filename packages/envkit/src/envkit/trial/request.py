@@ -11,6 +11,11 @@ from typing import Any, Self
 from envkit.deadline import DEFAULT_BUDGETS, Budgets
 
 
+def attempt_name(trial_id: str, number: int) -> str:
+    """Name of the directory of one attempt, counted from 1."""
+    return trial_id if number == 1 else f"{trial_id}.attempt{number}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialRequest:
     """One attempt of one trial."""
@@ -31,7 +36,7 @@ class TrialRequest:
     @property
     def trial_name(self) -> str:
         """Name of the trial's directory; later attempts keep the earlier ones' directories."""
-        return self.trial_id if self.attempt == 1 else f"{self.trial_id}.attempt{self.attempt}"
+        return attempt_name(self.trial_id, self.attempt)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
