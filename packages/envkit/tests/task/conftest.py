@@ -79,25 +79,37 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def world() -> World:
-    """The world of both tasks."""
-    found = load_task(TASKS / "rail-margin").world
+    """The smaller of the two worlds."""
+    return world_of("rail-margin")
+
+
+def world_of(task: str) -> World:
+    """The world that the named task plays in."""
+    found = load_task(TASKS / task).world
     assert found is not None
     return found
 
 
 @pytest.fixture(scope="session")
-def documents(world: World, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The world's documents, made once; do not write there."""
-    return materialize(world, tmp_path_factory.mktemp("cache")) / "filesystem"
+def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The world of the named task on disk, made once; do not write there."""
+    cache = tmp_path_factory.mktemp("cache")
+    return lambda task: materialize(world_of(task), cache)
+
+
+@pytest.fixture(scope="session")
+def documents(made: Callable[[str], Path]) -> Path:
+    """The documents of the smaller world; do not write there."""
+    return made("rail-margin") / "filesystem"
 
 
 @pytest.fixture
-def play(documents: Path, tmp_path: Path) -> Callable[[str], Play]:
+def play(made: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Play]:
     """Start a fresh play of the named task."""
 
     def start(name: str) -> Play:
         files, logs = tmp_path / "filesystem", tmp_path / "logs"
-        shutil.copytree(documents, files)
+        shutil.copytree(made(name) / "filesystem", files)
         (logs / "artifacts").mkdir(parents=True)
         return Play(task=TASKS / name, files=files, logs=logs)
 
