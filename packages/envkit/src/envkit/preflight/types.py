@@ -103,6 +103,8 @@ class RunGauges:
     """The longest time the event loop was blocked since the last reading."""
     memory_mib: float
     """Memory of all processes of the run together."""
+    shared_cpu_s: Mapping[str, float] = field(default_factory=dict[str, float])
+    """CPU seconds so far, by name, of processes that work for all trials and belong to none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,6 +288,117 @@ class FailedTrial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """One concurrency of a ramp, measured."""
+
+    concurrency: int
+    trials: tuple[str, ...]
+    """Their ids."""
+    valid: int
+    """Trials that earned a valid reward."""
+    seconds: float
+    """From the first start to the last end."""
+    per_s: float
+    """Throughput: trials with a valid reward a second."""
+    trial_s: Quantiles | None
+    """Seconds a trial, without its wait at the barrier."""
+    phases: Mapping[str, Quantiles]
+    fault_rate: Interval
+    mean_reward: float | None
+    cpu_s: float
+    """A trial."""
+    peak_memory_mib: float | None
+    """Of the whole level at its highest."""
+    peak_live: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ramp:
+    """The same tasks at several concurrencies, the lowest first."""
+
+    levels: tuple[Level, ...]
+    """Those that were measured to their end."""
+    knee: int | None
+    """The lowest concurrency with nearly the best throughput; None below two levels."""
+    grows: bool
+    """The knee is the highest level: throughput may grow beyond it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One measure of an earlier run beside the same measure of this one."""
+
+    measure: str
+    """``act``, ``trial``, ``CPU``, ``memory``, ``faults``, or ``reward of <task>``."""
+    unit: str
+    """``s``, ``CPU s``, ``MiB``; none where both sides are shares or rewards."""
+    before: float
+    now: float
+    """Medians of seconds, CPU seconds and MiB; means of rewards; shares of attempts."""
+    n_before: int
+    n_now: int
+    ratio: Interval
+    """Times as much as before, tasks of unlike length counted alike; None for rewards, faults."""
+    p: float
+    """Of so great a difference where there is none."""
+    p_adjusted: float
+    """The same, for all measures of the comparison together (Holm)."""
+    verdict: str
+    """``same``, ``better`` or ``worse``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """This run against an earlier one."""
+
+    baseline: str
+    """The file it was read from."""
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What a training run would take at this concurrency; intervals are 95 %."""
+
+    steps: int
+    prompts: int
+    samples: int
+    concurrency: int
+    """Trials that live at once: of the preflight, or of a step where that is fewer."""
+    trials: int
+    hours: Interval
+    """Every step waits for its last trial."""
+    hours_async: Interval
+    """No step waits: every slot is always taken."""
+    attempts: Interval
+    """Those that are run again included."""
+    invalid: Interval
+    """Trials that end without a valid reward."""
+    sandbox_hours: Mapping[str, float]
+    """By kind of box: agent, gateway, verifier."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """Why a task must not be trained on."""
+
+    code: str
+    """``static_checks``, ``wrong_reward``, ``reward_range``, ``faults``, ``flaky_verifier``,
+    ``interference``."""
+    message: str
+    trials: tuple[str, ...] = ()
+    """Those that show it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantined:
+    """A task that must not be trained on."""
+
+    task: str
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """The whole result of a preflight; ``report.to_json`` gives its published form."""
 
@@ -311,9 +424,18 @@ class Report:
     fault_rate: Interval = field(default_factory=lambda: Interval(value=None, low=None, high=None))
     phases: Mapping[str, Quantiles] = field(default_factory=dict[str, Quantiles])
     cpu_s: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Of all attempts, by part."""
+    cpu_by_phase: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Of all attempts, by phase: the same seconds as far as they can be read while a trial runs."""
+    shared_cpu_s: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Of what worked for all trials and belongs to none, importing included."""
     peak_memory_mib: float | None = None
     """Of the whole run at its highest; None where no reading was taken."""
     loop_stall_ms: Quantiles | None = None
     leaks: tuple[Leftover, ...] = ()
     failed: tuple[FailedTrial, ...] = ()
     records: tuple[TrialRecord, ...] = ()
+    quarantine: tuple[Quarantined, ...] = ()
+    ramp: Ramp | None = None
+    comparison: Comparison | None = None
+    estimate: Estimate | None = None
