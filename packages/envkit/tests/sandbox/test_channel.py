@@ -11,6 +11,7 @@ import pytest
 
 from envkit.deadline import within
 from envkit.sandbox.channel import Channel, ChannelClosed, Operation, RequestFailed
+from envkit.sandbox.outbox import Outbox
 
 type Scene = Callable[[Channel, Channel], Coroutine[Any, Any, Any]]
 
@@ -119,3 +120,64 @@ def test_events_reach_the_listener_and_need_no_answer():
 
     between(scene, {"say": echo}, on_event=heard.append)
     assert heard == [{"event": "box_exit", "box": "agent1"}]
+
+
+def test_two_ends_that_flood_each_other_do_not_wait_for_one_another():
+    """Neither reads before it has sent everything, and all of it is far above a socket's buffer."""
+    load, floods = "x" * 4096, 400
+
+    async def scene(asking: Channel, serving: Channel) -> list[int]:
+        asked = [asyncio.ensure_future(asking.ask("say", word=n, load=load)) for n in range(floods)]
+        for n in range(floods):
+            serving.tell("flood", number=n, load=load)
+        answers = await asyncio.gather(*asked)
+        return [answer["heard"] for answer in answers]
+
+    heard: list[int] = []
+
+    def hear(message: dict[str, Any]) -> None:
+        heard.append(message["number"])
+
+    assert between(scene, {"say": echo}, on_event=hear) == list(range(floods))
+    assert heard == list(range(floods))
+
+
+def test_descriptors_that_wait_for_a_slow_reader_arrive_though_their_sender_closed_its_own():
+    async def say(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        with os.fdopen(fds[0], "wb") as pipe:
+            pipe.write(str(request["n"]).encode())
+        return {}
+
+    async def scene(asking: Channel, _: Channel) -> list[bytes]:
+        ends = [os.pipe() for _ in range(100)]
+        asked: list[asyncio.Future[dict[str, Any]]] = []
+        for n, (_, write) in enumerate(ends):
+            coming = asking.ask("say", [write], n=n, load="x" * 8192)
+            asked.append(asyncio.ensure_future(coming))
+        await asyncio.sleep(0)
+        for _, write in ends:
+            os.close(write)
+        await asyncio.gather(*asked)
+        return [_drained(read) for read, _ in ends]
+
+    assert between(scene, {"say": say}) == [str(n).encode() for n in range(100)]
+
+
+def _drained(fd: int) -> bytes:
+    with os.fdopen(fd, "rb") as pipe:
+        return pipe.read()
+
+
+def test_a_peer_that_reads_nothing_is_gone_after_its_time():
+    async def scene() -> None:
+        ours, theirs = socket.socketpair()
+        lost = asyncio.Event()
+        ours.setblocking(False)
+        outbox = Outbox(ours, on_lost=lost.set, stall_s=0.01)
+        with ours, theirs:
+            for _ in range(200):
+                outbox.put(b"x" * 4096)
+            await within("stall", 20, lost.wait())
+            outbox.close()
+
+    asyncio.run(scene())

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envkit.sandbox.wire import MAX_FRAME, Decoder, WireError, send
+from envkit.sandbox.wire import MAX_FRAME, Decoder, WireError, frame
 
 messages = st.lists(
     st.dictionaries(st.text(max_size=8), st.text(max_size=40) | st.integers(-9, 9), max_size=4),
@@ -26,7 +26,7 @@ def test_messages_survive_any_cut(sent: list[dict[str, Any]], piece: int):
     raw, feed = socket.socketpair()
     with ours, theirs, raw, feed:
         for message in sent:
-            send(ours, message)
+            ours.sendall(frame(message))
         data = theirs.recv(1 << 20)
         decoder, got = Decoder(), []
         for start in range(0, len(data), piece):
@@ -40,9 +40,9 @@ def test_each_message_gets_its_own_descriptors():
     ours, theirs = socket.socketpair()
     pipes = [os.pipe() for _ in range(3)]
     with ours, theirs:
-        send(ours, {"n": 0}, [pipes[0][0], pipes[1][0]])
-        send(ours, {"n": 1})
-        send(ours, {"n": 2}, [pipes[2][0]])
+        socket.send_fds(ours, [frame({"n": 0}, 2)], [pipes[0][0], pipes[1][0]])
+        ours.sendall(frame({"n": 1}))
+        socket.send_fds(ours, [frame({"n": 2}, 1)], [pipes[2][0]])
         decoder = Decoder()
         got = []
         while len(got) < 3:

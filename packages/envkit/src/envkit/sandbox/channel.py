@@ -15,13 +15,11 @@ import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import count
-from typing import Any, Final
+from typing import Any
 
 from envkit.fault import HarnessError
 from envkit.sandbox import wire
-
-_SEND_S: Final = 10.0
-"""A peer that takes nothing for so long counts as gone: it must not stop the others."""
+from envkit.sandbox.outbox import Outbox
 
 Operation = Callable[[dict[str, Any], list[int]], Awaitable[dict[str, Any]]]
 """Takes the request and its descriptors, which it then owns; returns the answer."""
@@ -53,8 +51,9 @@ class Channel:
         on_event: EventSink | None = None,
         on_close: Callable[[], None] | None = None,
     ) -> None:
-        sock.settimeout(_SEND_S)
+        sock.setblocking(False)
         self._sock = sock
+        self._outbox = Outbox(sock, on_lost=self.close)
         self._operations = operations or {}
         self._on_event = on_event
         self._on_close = on_close
@@ -93,6 +92,7 @@ class Channel:
             return
         self.closed = True
         self._loop.remove_reader(self._sock.fileno())
+        self._outbox.close()
         self._sock.close()
         self._decoder.close()
         for answer in self._waiting.values():
@@ -112,7 +112,7 @@ class Channel:
         if self.closed:
             raise ChannelClosed("the sandbox server is gone")
         try:
-            wire.send(self._sock, message, fds)
+            self._outbox.put(wire.frame(message, len(fds)), fds)
         except OSError as error:
             self.close()  # half a frame may have gone out: nothing after it could be read
             raise ChannelClosed(f"the sandbox server is gone: {error.strerror}") from error
@@ -122,6 +122,8 @@ class Channel:
             alive = self._decoder.receive(self._sock)
             for message, fds in self._decoder.frames():
                 self._dispatch(message, fds)
+        except BlockingIOError:
+            return
         except (OSError, wire.WireError):
             alive = False
         if not alive:

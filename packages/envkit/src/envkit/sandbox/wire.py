@@ -13,7 +13,7 @@ import os
 import socket
 import struct
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final
 
 import orjson
@@ -70,18 +70,10 @@ class Decoder:
             os.close(self._fds.popleft())
 
 
-def send(sock: socket.socket, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
-    """Send one frame; blocks until the kernel took it.
-
-    Raises:
-        OSError: the peer is gone.
-    """
-    body = orjson.dumps({**message, "fds": len(fds)} if fds else message)
-    data = memoryview(_HEADER.pack(len(body)) + body)
-    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
-    sent = sock.sendmsg([data], rights)
-    while sent < len(data):
-        sent += sock.send(data[sent:])
+def frame(message: dict[str, Any], descriptors: int = 0) -> bytes:
+    """One message as it goes over the socket; ``descriptors`` travel with its first byte."""
+    body = orjson.dumps({**message, "fds": descriptors} if descriptors else message)
+    return _HEADER.pack(len(body)) + body
 
 
 def _parse(body: bytes) -> dict[str, Any]:
