@@ -13,7 +13,7 @@ import os
 import signal
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 import orjson
 
@@ -51,6 +51,13 @@ class Box:
     def target(self) -> Target:
         """What is needed to enter it."""
         return Target(self.fd, self.group, self.limits, self.network)
+
+    def where(self) -> dict[str, Any]:
+        """Host pid of process 1, 0 once it is gone, and the directories of its control group."""
+        lines = Path(f"/proc/self/fdinfo/{self.fd}").read_text().splitlines()
+        pid = next(int(line.split()[1]) for line in lines if line.startswith("Pid:"))
+        groups = [str(path) for path in self.group.paths()] if self.group else []
+        return {"pid": max(pid, 0), "groups": groups}
 
     def alive(self) -> bool:
         """False once process 1 is gone."""

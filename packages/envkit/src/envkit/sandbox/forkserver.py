@@ -10,7 +10,7 @@ nursery.
 Operations on the control channel: ``trial`` (fork one), ``attach`` (serve one that runs
 elsewhere), ``stop`` (kill one), ``tell`` (forward an event to one), ``census`` (what is alive).
 On a trial's channel: ``open``, ``exec``, ``kill``, ``sweep``, ``transfer``, ``gateway``,
-``usage``, ``close``. On a gateway's channel: ``exec`` and ``kill`` in its one box.
+``usage``, ``parts``, ``close``. On a gateway's channel: ``exec`` and ``kill`` in its one box.
 """
 
 from __future__ import annotations
@@ -183,6 +183,9 @@ class ForkServer:
         async def usage(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
             return asdict(named(request).usage())
 
+        async def parts(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+            return named(request).parts()
+
         async def close(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
             lodging = self._lodgings.pop(f"{trial}/{request['box']}")
             return asdict(await lodging.close())
@@ -195,6 +198,7 @@ class ForkServer:
             "transfer": transfer,
             "gateway": gateway,
             "usage": usage,
+            "parts": parts,
             "close": close,
         }
 

@@ -228,6 +228,11 @@ class Lodging:
         """True while the agent's box and its gateway both live."""
         return self.box.alive() and self.gateway_alive()
 
+    def parts(self) -> dict[str, Any]:
+        """Where its boxes are on this host: process 1 and control group, by ``box``, ``gateway``."""
+        found = {"box": self.box, "gateway": self._gateway_box}
+        return {name: box.where() for name, box in found.items() if box and box.alive()}
+
     def usage(self) -> Usage:
         """What the agent's box used so far."""
         used = self.box.group.usage() if self.box.group else Usage()
