@@ -8,7 +8,7 @@ libraries alone: two runs write the same bytes.
 import sys
 from pathlib import Path
 
-from paper import texts
+import paper
 
 
 def main(out: Path) -> None:
@@ -16,7 +16,7 @@ def main(out: Path) -> None:
     drive, state = out / "filesystem", out / "apps_data"
     for folder in (drive, state):
         folder.mkdir(parents=True, exist_ok=True)
-    texts.write(drive)
+    paper.write(drive)
 
 
 if __name__ == "__main__":
