@@ -21,8 +21,8 @@ from envkit.deadline import deadline
 from envkit.fault import SandboxStartFailed
 from envkit.sandbox import kernel, loopio
 from envkit.sandbox.bwrap import View, arguments
-from envkit.sandbox.cgroup import Group, attach_self
-from envkit.sandbox.enter import Target
+from envkit.sandbox.cgroup import Group
+from envkit.sandbox.enter import Target, attach_self
 from envkit.sandbox.limits import Limits
 
 _NAMESPACES_ALLOWED: Final = Path("/proc/sys/user/max_user_namespaces")

@@ -18,10 +18,9 @@ import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import Final, NoReturn, Protocol
 
 from envkit.sandbox import kernel
-from envkit.sandbox.cgroup import Group, attach_self
 from envkit.sandbox.limits import Limits
 
 CANNOT_ENTER: Final = 213
@@ -42,13 +41,21 @@ _OOM_FIRST: Final = b"500"
 """oom_score_adj of entered processes: process 1 of the box must outlive them."""
 
 
+class Joinable(Protocol):
+    """A control group that can be joined."""
+
+    def open_procs(self) -> list[int]:
+        """Descriptors that attach whoever writes ``0`` to them."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """A living box, as seen from outside."""
 
     fd: int
     """Process descriptor of the box's process 1: a number could be another's by now."""
-    group: Group | None
+    group: Joinable | None
     limits: Limits
     network_shared: bool
 
@@ -88,55 +95,93 @@ def enter(
     is not ``reachable`` it stays out of the box's pid namespace: it sees the box's files, and no
     process of the box can signal it.
     """
-    parent = os.getpid()
-    pid = os.fork()
+    pid = fork_into(target, keep=keep, reachable=reachable)
     if pid == 0:
-        _be_waiter(target, keep, body, parent, reachable)
+        _call(body)
     return pid
 
 
-def _be_waiter(
+def fork_into(
     target: Target,
+    *,
     keep: Sequence[int],
-    body: Callable[[], int | None],
-    parent: int,
-    reachable: bool,
-) -> NoReturn:
-    status = CANNOT_ENTER
+    reachable: bool = True,
+    hold: Sequence[int] = (),
+    oversee: Callable[[int], int] | None = None,
+    outlives: bool = False,
+) -> int:
+    """As fork(2): 0 in a confined child in the box, the pid of its waiter in the caller.
+
+    The waiter keeps the descriptors ``hold`` and ends with the code that ``oversee`` returns for
+    the child's pid. One that ``outlives`` its caller ends with the box alone.
+    """
+    parent = os.getpid()
+    pid = os.fork()
+    if pid:
+        return pid
+    procs = _be_waiter(target, None if outlives else parent, reachable)
+    # Seen from another pid namespace a parent reads as 0.
+    waiter = 0 if reachable else os.getpid()
+    child = os.fork()
+    if child:
+        _wait_for(child, hold, oversee or status_of)
+    _be_confined(target, procs, keep, waiter)
+    return 0
+
+
+def attach_self(procs: Sequence[int]) -> None:
+    """Move the calling process into the group whose descriptors these are."""
+    for fd in procs:
+        os.write(fd, b"0")
+
+
+def _be_waiter(target: Target, parent: int | None, reachable: bool) -> list[int]:
+    """Join the box but for its limits; returns the descriptors of its group."""
+    entered = False
     try:
         _reset_signals()
         _expect_oom()
         procs = target.group.open_procs() if target.group else []
         _join(target, reachable)
         kernel.forbid_dumps()
-        kernel.die_with_parent(parent)  # a change of user clears it: so after joining
-        # Seen from another pid namespace a parent reads as 0.
-        waiter = 0 if reachable else os.getpid()
-        child = os.fork()
-        if child == 0:
-            _be_confined(target, procs, keep, body, waiter)
-        _close_all_but(())
-        status = _status_of(child)
-    except OSError:
-        status = CANNOT_ENTER
+        if parent is not None:
+            kernel.die_with_parent(parent)  # a change of user clears it: so after joining
+        entered = True
+        return procs
+    finally:
+        if not entered:
+            os._exit(CANNOT_ENTER)
+
+
+def _wait_for(child: int, hold: Sequence[int], oversee: Callable[[int], int]) -> NoReturn:
+    status = CANNOT_ENTER
+    try:
+        _close_all_but(hold)
+        status = oversee(child)
     finally:
         os._exit(status)
 
 
-def _status_of(child: int) -> int:
+def status_of(child: int) -> int:
     """Wait for the child; a termination signal to the waiter kills the child's session."""
-
-    def kill(_number: int, _frame: object) -> None:
-        _kill_session(child)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, kill)
+    kill_when_told(child)
     _, status = os.waitpid(child, 0)
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
 
 
-def _kill_session(child: int) -> None:
+def kill_when_told(child: int) -> None:
+    """Let a termination signal to this waiter kill the child's session."""
+
+    def kill(_number: int, _frame: object) -> None:
+        kill_session(child)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, kill)
+
+
+def kill_session(child: int) -> None:
+    """SIGKILL the child and its process group."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)
     with contextlib.suppress(ProcessLookupError):
@@ -155,14 +200,8 @@ def _join(target: Target, reachable: bool) -> None:
     os.chdir("/")
 
 
-def _be_confined(
-    target: Target,
-    procs: list[int],
-    keep: Sequence[int],
-    body: Callable[[], int | None],
-    waiter: int,
-) -> NoReturn:
-    status = 1
+def _be_confined(target: Target, procs: list[int], keep: Sequence[int], waiter: int) -> None:
+    confined = False
     try:
         kernel.die_with_parent(waiter)
         os.setsid()
@@ -172,6 +211,15 @@ def _be_confined(
         target.limits.apply_to_self(without_cgroup=target.group is None)
         kernel.drop_privileges()
         kernel.forbid_dumps()
+        confined = True
+    finally:
+        if not confined:
+            os._exit(1)
+
+
+def _call(body: Callable[[], int | None]) -> NoReturn:
+    status = 1
+    try:
         status = body() or 0
     finally:
         os._exit(status)

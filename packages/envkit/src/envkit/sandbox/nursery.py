@@ -79,7 +79,7 @@ async def _serve(sock: socket.socket) -> None:
 
 def target_to_wire(target: enter.Target) -> dict[str, Any]:
     """JSON-ready form of a box to enter; its process descriptor travels beside it."""
-    group = target.group
+    group = target.group if isinstance(target.group, Group) else None
     return {
         "limits": asdict(target.limits),
         "network_shared": target.network_shared,
