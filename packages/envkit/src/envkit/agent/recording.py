@@ -2,10 +2,12 @@
 """Recorded tool calls of a task's oracle: ``solution/calls.jsonl``.
 
 One JSON object a line: ``{"tool": …, "arguments": {…}}``, with ``"expect_error": true`` where the
-recorded call failed, and at most one ``{"final_answer": "…"}``, last.
+recorded call failed and ``"think_s": 4.2`` where it is known how long the model took before it, and
+at most one ``{"final_answer": "…"}``, last.
 """
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +23,8 @@ class Call:
     tool: str
     arguments: Mapping[str, object]
     expect_error: bool = False
+    think_s: float = 0.0
+    """Seconds the model took before this call, where they were recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +39,11 @@ class Recording:
     def tools(self) -> frozenset[str]:
         """Every tool the replay needs."""
         return frozenset(call.tool for call in self.calls)
+
+    @property
+    def has_times(self) -> bool:
+        """Whether it says how long the model took."""
+        return any(call.think_s for call in self.calls)
 
 
 def read_recording(path: Path) -> Recording:
@@ -83,4 +92,11 @@ def _call(where: str, line: Mapping[str, object]) -> Call:
         tool=tool,
         arguments=cast("dict[str, object]", arguments),
         expect_error=line.get("expect_error") is True,
+        think_s=_seconds(where, line.get("think_s", 0.0)),
     )
+
+
+def _seconds(where: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+        raise TaskError(f'{where}: think_s is no number of seconds; write "think_s": 4.2')
+    return float(value)

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent that replays a task's recorded tool calls through the gateway, as an agent would.
 
-It needs no model, so a reward below the full one is the environment's fault. Loaded by Harbor as
+It needs no model, so a reward below the full one is the environment's fault. Before a call it may
+wait as long as a model would sample, and after the first it may sit idle as a trial does that waits
+for its engine; both are booked apart from its work. Loaded by Harbor as
 ``envkit.agent.replay:ReplayAgent``. Whatever happens, what was done until then is on disk:
 ``calls.jsonl`` (one line a call) and ``trajectory.json`` (ATIF) in the agent's log directory.
 """
 
+import asyncio
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, override, runtime_checkable
@@ -23,8 +26,11 @@ from envkit import __version__
 from envkit.agent.atif import trajectory
 from envkit.agent.mcp_client import Endpoint, ToolClient, ToolResult
 from envkit.agent.recording import Call, Recording, read_recording
+from envkit.agent.think import parse_think
+from envkit.agent.toolbelt import list_checked
 from envkit.deadline import DEFAULT_BUDGETS, within
-from envkit.fault import HarnessError, MissingTools, TaskError, UnexpectedToolError
+from envkit.fault import HarnessError, TaskError, UnexpectedToolError
+from envkit.sandbox.ledger import ledger
 
 FINAL_ANSWER = "/logs/artifacts/final_answer.txt"
 """Where the agent's answer lies in the box; Harbor always collects this directory."""
@@ -62,12 +68,23 @@ class ReplayAgent(BaseAgent):
         *args: Any,
         calls_path: str | Path | None = None,
         budgets: Mapping[str, float] | None = None,
+        think: str = "",
+        seed: str = "",
+        hold_s: float = 0.0,
+        expected_tools: Sequence[str] = (),
         **kwargs: Any,
     ) -> None:
-        """Take a recording's path (default: the task's own) and budgets that differ, in seconds."""
+        """Take a recording's path (default: the task's own) and budgets that differ, in seconds.
+
+        ``think`` and ``seed`` give the pauses before the calls (`envkit.agent.think`); ``hold_s``
+        is the idle time after the first call; ``expected_tools`` are all the servers may list.
+        """
         super().__init__(logs_dir, *args, **kwargs)  # pyright: ignore[reportUnknownMemberType]
         self._calls_path = None if calls_path is None else Path(calls_path)
         self._budgets = replace(DEFAULT_BUDGETS, **(budgets or {}))
+        self._pause_s = parse_think(think).pauses(seed)
+        self._hold_s = hold_s
+        self._expected = tuple(expected_tools)
         self._recording = Recording(calls=(), final_answer=None)
         self._tools: tuple[Tool, ...] = ()
         self._done: list[tuple[Call, ToolResult]] = []
@@ -93,13 +110,12 @@ class ReplayAgent(BaseAgent):
     async def run(
         self, instruction: str, environment: BaseEnvironment, context: AgentContext
     ) -> None:
-        """Replay; raises what `ToolClient` does, MissingTools, TaskError, UnexpectedToolError."""
+        """Replay; raises what `list_checked` does, TaskError, UnexpectedToolError."""
         try:
             endpoint = await self._endpoint(environment)
             async with ToolClient.open(endpoint, self._budgets) as client:
-                await self._check_tools(client)
-                for call in self._recording.calls:
-                    await self._replay(client, call)
+                self._tools = await list_checked(client, self._expected, self._recording.tools)
+                await self._replay_all(client)
                 if isinstance(environment, ForgetsTools):
                     environment.tools_done()
             await self._answer(environment)
@@ -122,12 +138,20 @@ class ReplayAgent(BaseAgent):
         values = {name: headers.env[variable] for name, variable in refs.items()}
         return Endpoint(url=server.url, headers=values)
 
-    async def _check_tools(self, client: ToolClient) -> None:
-        self._tools = await client.list_tools()
-        missing = sorted(self._recording.tools - {tool.name for tool in self._tools})
-        if missing:
-            listed = ", ".join(sorted(tool.name for tool in self._tools)) or "none"
-            raise MissingTools(f"not listed: {', '.join(missing)}; listed: {listed}")
+    async def _replay_all(self, client: ToolClient) -> None:
+        for number, call in enumerate(self._recording.calls):
+            if number == 1:
+                await self._idle(client)
+            await _spend("think", self._pause_s(call))
+            await self._replay(client, call)
+        if len(self._recording.calls) < 2:
+            await self._idle(client)
+
+    async def _idle(self, client: ToolClient) -> None:
+        """Let the connection, the session and the token grow old; then they must still serve."""
+        if self._hold_s:
+            await _spend("idle", self._hold_s)
+            await client.list_tools()
 
     async def _replay(self, client: ToolClient, call: Call) -> None:
         call_id = f"replay-{len(self._done) + 1}"
@@ -174,6 +198,13 @@ class ReplayAgent(BaseAgent):
         )
         text = json.dumps(document.to_json_dict(), ensure_ascii=False, indent=1)
         (self.logs_dir / "trajectory.json").write_text(text, encoding="utf-8")
+
+
+async def _spend(phase: str, seconds: float) -> None:
+    """Wait, and have it booked under a name of its own."""
+    if seconds:
+        with ledger().during(phase):
+            await asyncio.sleep(seconds)
 
 
 def _default_calls(environment: BaseEnvironment) -> Path:

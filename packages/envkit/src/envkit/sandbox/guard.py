@@ -29,6 +29,7 @@ from envkit.fault import (
     TransferFailed,
     VerifierCrashed,
 )
+from envkit.sandbox.canary import SEARCH_S, Canary
 from envkit.sandbox.ledger import ledger
 from envkit.sandbox.pace import STARTS_PER_S, Pace
 
@@ -46,16 +47,29 @@ _starts: Final = Pace(STARTS_PER_S)
 class Guarded(BaseEnvironment):
     """Mixed in before a provider's class; see `guard`."""
 
+    _started: bool = False
+
     @override
     async def start(self, force_build: bool) -> None:
         await _starts.wait()
         seconds = min(ledger().budgets.start_s, self.task_env_config.build_timeout_sec)
         await self._noted("start", seconds, super().start(force_build), SandboxStartFailed)
+        self._started = True
         if not ledger().grading():
             ledger().enter("setup")
+            if canary := ledger().canary:
+                await self._search(canary, canary.arrive())
+
+    async def before_agent(self) -> None:
+        """The agent acts next: it must find nothing of ours."""
+        if canary := ledger().canary:
+            await self._search(canary, canary.hide())
 
     @override
     async def stop(self, delete: bool) -> None:
+        canary, started, self._started = ledger().canary, self._started, False
+        if canary and started and not ledger().invalid():
+            await self._search(canary, canary.leave())
         with ledger().during("stop"):
             try:
                 await within("stop", ledger().budgets.stop_s, super().stop(delete))
@@ -112,6 +126,17 @@ class Guarded(BaseEnvironment):
     @override
     async def empty_dirs(self, dirs: Any, *, chmod: bool = True) -> ExecResult | None:
         return await self._carried(super().empty_dirs(dirs, chmod=chmod))
+
+    async def _search(self, canary: Canary, command: str) -> None:
+        """Run a command of the canary's; a box that cannot be searched is counted, not blamed."""
+        output = ""
+        try:
+            done = await within("canary", SEARCH_S, super().exec(command))
+            output = done.stdout or ""
+        except Exception as error:  # a dead box is told by whatever needs it
+            self.logger.warning("not searched for other trials' marks: %s", error)
+        for fault in canary.read(output):
+            ledger().note(fault)
 
     def _exec_budget(self) -> tuple[str, float]:
         """Name and seconds of a command without a limit of its own; the verifier's is one too."""

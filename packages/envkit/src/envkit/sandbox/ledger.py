@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from envkit.deadline import DEFAULT_BUDGETS, Budgets
 from envkit.fault import Fault, Phase, classify
+from envkit.sandbox.canary import Canary
 from envkit.sandbox.limits import Usage
 
 PhaseSink = Callable[[str], None]
@@ -25,8 +26,11 @@ _PHASE_OF: Mapping[str, Phase] = {
     "setup": Phase.SETUP,
     "hold": Phase.SETUP,
     "act": Phase.ACT,
+    "think": Phase.ACT,
+    "idle": Phase.ACT,
     "collect": Phase.COLLECT,
     "grade": Phase.GRADE,
+    "regrade": Phase.GRADE,
     "stop": Phase.STOP,
 }
 
@@ -45,6 +49,10 @@ class Ledger:
     on_phase: PhaseSink | None = None
     commands_s: float = 0.0
     """Seconds in which the agent's own commands ran, those that waited for a core left out."""
+    canary: Canary | None = None
+    """The marks of this trial, where its boxes are searched for the others'."""
+    tools: tuple[str, ...] = ()
+    """Names of the tools that the trial's servers listed."""
     agent_storage_mib: int = 0
     """What the agent's box may write: the verifier's must hold it."""
     budgets: Budgets = DEFAULT_BUDGETS
@@ -82,6 +90,10 @@ class Ledger:
         """True once the verifier's turn has come: its box's start and stop belong to it."""
         return self._name == "grade"
 
+    def invalid(self) -> bool:
+        """True once something stands here that takes the reward away."""
+        return any(not fault.policy.reward_valid for fault in self.faults)
+
     def note(self, error: BaseException) -> None:
         """Remember what went wrong, classified where it happened; the same twice counts once."""
         fault = classify(error, self.phase)
@@ -90,6 +102,23 @@ class Ledger:
 
 
 _current = Ledger()
+
+
+@contextmanager
+def aside(name: str) -> Generator[Ledger]:
+    """A ledger of its own for something more that this process does with the same trial.
+
+    It is in phase ``name`` throughout; what goes wrong in there is not held against the trial.
+    """
+    global _current
+    trial = _current
+    _current = Ledger(budgets=trial.budgets, agent_storage_mib=trial.agent_storage_mib)
+    _current.enter(name)
+    try:
+        yield _current
+    finally:
+        _current.enter("")
+        _current = trial
 
 
 def ledger() -> Ledger:

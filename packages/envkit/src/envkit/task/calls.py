@@ -2,7 +2,8 @@
 """The recorded tool calls of a task's oracle, `solution/calls.jsonl`.
 
 A line is `{"tool": NAME, "arguments": {...}}`, with `"expect_error": true` where the recording
-failed on purpose, or `{"final_answer": TEXT}` as the last one. Tool names carry their server:
+failed on purpose and `"think_s": SECONDS` where the model's time before it is known, or
+`{"final_answer": TEXT}` as the last one. Tool names carry their server:
 `pdf_server_read_pdf_pages`.
 """
 
@@ -15,7 +16,7 @@ from envkit.task.files import CALLS
 from envkit.task.read import Table, error, one_line
 from envkit.task.types import Problem, World
 
-_CALL_KEYS = frozenset({"tool", "arguments", "expect_error"})
+_CALL_KEYS = frozenset({"tool", "arguments", "expect_error", "think_s"})
 
 
 def check_calls(path: Path, world: World | None) -> Iterator[Problem]:
@@ -65,6 +66,9 @@ def _check_call(record: Table, world: World | None) -> Iterator[tuple[str, str]]
         yield "arguments is no object", 'write "arguments": {...}'
     if not isinstance(record.get("expect_error", False), bool):
         yield "expect_error is no boolean", 'write "expect_error": true'
+    think_s = record.get("think_s", 0.0)
+    if isinstance(think_s, bool) or not isinstance(think_s, int | float) or think_s < 0:
+        yield "think_s is no number of seconds", 'write "think_s": 4.2'
     tool = record.get("tool")
     if not isinstance(tool, str) or not tool:
         yield "no tool named", 'write "tool": "pdf_server_read_pdf_pages"'

@@ -30,6 +30,16 @@ Verdict = Literal["graded", "no_verdict"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Grade:
+    """What one run of the verifier came to."""
+
+    reward: float | None
+    rewards: Mapping[str, float] = field(default_factory=dict[str, float])
+    fault: Fault | None = None
+    """Why there is no reward."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """One run of a trial from start to teardown."""
 
@@ -53,6 +63,14 @@ class Attempt:
     peak_memory_mib: float = 0.0
     """Largest resident memory seen: host process plus the cgroups of its boxes."""
     tool_calls: int = 0
+    tools: tuple[str, ...] = ()
+    """Names of the tools that its servers listed, where they were asked."""
+    grades: tuple[Grade, ...] = ()
+    """The reward of record and that of a second grading, where there was one."""
+    searched: int = 0
+    """How often its boxes were searched for what other trials made."""
+    unsearched: int = 0
+    """How often that failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +167,14 @@ def attempt_to_dict(attempt: Attempt) -> dict[str, Any]:
 def attempt_from_dict(data: Mapping[str, Any]) -> Attempt:
     """Read back :func:`attempt_to_dict`."""
     fields: dict[str, Any] = {**data, "faults": tuple(_fault(item) for item in data["faults"])}
+    fields["tools"] = tuple(data.get("tools", ()))
+    fields["grades"] = tuple(_grade(item) for item in data.get("grades", ()))
     return Attempt(**fields)
+
+
+def _grade(data: Mapping[str, Any]) -> Grade:
+    fault = _fault(data["fault"]) if data["fault"] else None
+    return Grade(reward=data["reward"], rewards=data["rewards"], fault=fault)
 
 
 def _fault(data: Mapping[str, Any]) -> Fault:

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from envkit.deadline import DEFAULT_BUDGETS, Budgets
+from envkit.trial.load import NO_LOAD, LoadShape
 
 
 def attempt_name(trial_id: str, number: int) -> str:
@@ -32,6 +33,14 @@ class TrialRequest:
     budgets: Budgets = DEFAULT_BUDGETS
     unsafe: bool = False
     """No isolation: the reward is never valid."""
+    load: LoadShape = NO_LOAD
+    """What it does beside its task."""
+    expected_tools: tuple[str, ...] = ()
+    """All that the trial's servers must list; nothing where the world does not say."""
+    agent_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Keyword arguments of an agent of the user's own."""
+    env_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Keyword arguments of an environment of the user's own."""
 
     @property
     def trial_name(self) -> str:
@@ -47,5 +56,7 @@ class TrialRequest:
         """Read back :meth:`to_dict`."""
         fields = dict(data)
         fields["budgets"] = Budgets(**data["budgets"])
+        fields["load"] = LoadShape(**data["load"])
+        fields["expected_tools"] = tuple(data["expected_tools"])
         fields |= {name: Path(data[name]) for name in ("task_dir", "trials_dir")}
         return cls(**fields)

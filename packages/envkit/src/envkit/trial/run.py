@@ -7,39 +7,31 @@ phases, and decides from its result *and* the ledger whether the reward may be t
 
 from __future__ import annotations
 
+import asyncio
 import resource
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict
-from datetime import datetime
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from harbor.agents.base import BaseAgent
-from harbor.models.trial.config import AgentConfig, EnvironmentConfig, TaskConfig, TrialConfig
-from harbor.models.trial.result import ExceptionInfo, TrialResult
 from harbor.trial.hooks import TrialEvent, TrialHookEvent
 from harbor.trial.trial import Trial
 
+from envkit.agent.replay import HasToolEndpoint
+from envkit.agent.toolbelt import check_toolbelt
 from envkit.deadline import within
-from envkit.fault import (
-    BudgetUse,
-    EnvkitError,
-    Fault,
-    ModelFault,
-    Phase,
-    RewardUnreadable,
-    classify,
-    error_policy_overrides,
-)
-from envkit.sandbox import guard
+from envkit.fault import EnvkitError, Fault, ModelFault, classify
+from envkit.sandbox.canary import Canary
 from envkit.sandbox.ledger import Ledger, ledger
-from envkit.trial.record import Attempt
+from envkit.trial.again import grade_again
+from envkit.trial.config import trial_config
+from envkit.trial.record import Attempt, Grade
 from envkit.trial.request import TrialRequest
+from envkit.trial.verdict import faults_of, phase_of_crash, result_of, rewards_of
 
 Hold = Callable[[], Awaitable[None]]
-
-_ORDER: Final = tuple(Phase)
 
 
 async def run_trial(request: TrialRequest, book: Ledger, hold: Hold) -> Attempt:
@@ -49,74 +41,37 @@ async def run_trial(request: TrialRequest, book: Ledger, hold: Hold) -> Attempt:
     """
     started_at = time.time()
     book.enter("start")
+    book.canary = _canary(request)
     trial: Trial | None = None
     told: list[Fault] = []
     try:
-        trial = await Trial.create(_config(request))
-        _follow(trial, book, hold)
+        trial = await Trial.create(trial_config(request))
+        _follow(trial, request, book, hold)
         _end_turn_on_model_faults(trial.agent)
         await trial.run()
     except Exception as error:
-        told.append(classify(error, _phase_of_crash(trial, book)))
+        told.append(classify(error, phase_of_crash(trial, book)))
     book.enter("")
-    result = _result(trial)
-    faults = _faults(told, result, book) if result else [*told, *book.faults]
-    return _attempt(request, book, started_at, tuple(faults), _rewards(result))
+    result = result_of(trial)
+    faults = faults_of(told, result, book)
+    attempt = _attempt(request, book, started_at, faults, rewards_of(result))
+    grades = await _grades(request, attempt, book)
+    return replace(attempt, phases=dict(book.seconds), grades=grades, cpu_s=_cpu_s(book))
 
 
-def _result(trial: Trial | None) -> TrialResult | None:
-    """What Harbor has of the trial, also where it did not come to return it."""
-    try:
-        return trial.result if trial else None
-    except RuntimeError:
-        return None  # it never began
+def _canary(request: TrialRequest) -> Canary | None:
+    """Where nothing is isolated, there is nothing to find out and somebody's disk to spare."""
+    mark = request.load.mark_of(request.trial_name)
+    return Canary(mark) if mark and not request.unsafe else None
 
 
-def _rewards(result: TrialResult | None) -> dict[str, float]:
-    verdict = result.verifier_result if result else None
-    found = verdict.rewards if verdict else None
-    return {name: float(value) for name, value in (found or {}).items()}
-
-
-def _phase_of_crash(trial: Trial | None, book: Ledger) -> Phase:
-    """What goes wrong once there is a verdict costs no reward."""
-    result = _result(trial)
-    return Phase.STOP if result and result.verifier_result else book.phase
-
-
-def _config(request: TrialRequest) -> TrialConfig:
-    return TrialConfig(
-        task=TaskConfig(path=request.task_dir),
-        trial_name=request.trial_name,
-        trials_dir=request.trials_dir,
-        agent=_agent(request),
-        environment=EnvironmentConfig(import_path=guard.import_path(request.environment)),
-        **_error_policy(),
-    )
-
-
-def _error_policy() -> dict[str, Any]:
-    """Harbor 0.25 takes no policy; there it decides only whether to grade, not what is valid."""
-    known = "override_error_policy" in TrialConfig.model_fields
-    return {"override_error_policy": error_policy_overrides()} if known else {}
-
-
-def _agent(request: TrialRequest) -> AgentConfig:
-    setup_s = request.budgets.setup_s
-    if request.agent == "replay":
-        calls = str(request.task_dir / "solution" / "calls.jsonl")
-        known = {"calls_path": calls, "budgets": asdict(request.budgets)}
-        path = "envkit.agent.replay:ReplayAgent"
-        return AgentConfig(import_path=path, kwargs=known, override_setup_timeout_sec=setup_s)
-    if ":" in request.agent:
-        return AgentConfig(import_path=request.agent, override_setup_timeout_sec=setup_s)
-    return AgentConfig(name=request.agent, override_setup_timeout_sec=setup_s)
-
-
-def _follow(trial: Trial, book: Ledger, hold: Hold) -> None:
+def _follow(trial: Trial, request: TrialRequest, book: Ledger, hold: Hold) -> None:
     async def agent_starts(_: TrialHookEvent) -> None:
+        await _check_tools(trial, request, request.expected_tools)
         book.enter("hold")
         await hold()
+        book.enter("setup")
+        await _before_agent(trial, request, book)
         book.enter("act")
 
     trial.add_hook(TrialEvent.AGENT_START, agent_starts)
@@ -131,6 +86,30 @@ def _follow(trial: Trial, book: Ledger, hold: Hold) -> None:
         book.enter("grade")
 
     trial.add_hook(TrialEvent.VERIFICATION_START, verifier_starts)
+
+
+async def _before_agent(trial: Trial, request: TrialRequest, book: Ledger) -> None:
+    """Take our marks away and, where the agent does not do it between its calls, sit idle."""
+    hide: Any = getattr(trial.agent_environment, "before_agent", None)
+    if hide is not None:
+        await hide()
+    if request.load.hold_s and request.agent != "replay":
+        with book.during("idle"):
+            await asyncio.sleep(request.load.hold_s)
+        await _check_tools(trial, request, request.expected_tools, again=True)
+
+
+async def _check_tools(
+    trial: Trial, request: TrialRequest, expected: tuple[str, ...], *, again: bool = False
+) -> None:
+    """See that the trial's servers offer what its world says; replay does so itself."""
+    environment: Any = trial.agent_environment
+    served = trial.task.config.environment.mcp_servers and isinstance(environment, HasToolEndpoint)
+    if request.agent == "replay" or not served or not (expected or again):
+        return
+    budgets = request.budgets
+    endpoint = await within("gateway_start", budgets.gateway_start_s, environment.tool_endpoint())
+    await check_toolbelt(endpoint, expected, budgets)
 
 
 def _end_turn_on_model_faults(agent: BaseAgent) -> None:
@@ -164,61 +143,6 @@ async def _settle(trial: Trial) -> None:
             ledger().note(error)
 
 
-def _faults(told: list[Fault], result: TrialResult, book: Ledger) -> list[Fault]:
-    """What decided first: what takes the reward away, in the order in which it struck.
-
-    In one phase what the guard saw comes before what Harbor tells, which may be its consequence.
-    """
-    infos = [result.exception_info, *(s.exception_info for s in result.step_results or [])]
-    told = told + [_told(info, result, book) for info in infos if info is not None]
-    faults = [*book.faults, *told, *_unread(result)]
-    return sorted(dict.fromkeys(faults), key=_precedence)
-
-
-def _told(info: ExceptionInfo, result: TrialResult, book: Ledger) -> Fault:
-    """Harbor's model refuses a reward that is not numbers by name with a bare ValidationError."""
-    phase = _phase_at(result, info.occurred_at)
-    if "validation error for VerifierResult" in info.exception_message:
-        return classify(RewardUnreadable("the verifier's reward is not numbers by name"), phase)
-    return classify(info.model_dump(), phase, use=_budget_use(result, book))
-
-
-def _budget_use(result: TrialResult, book: Ledger) -> BudgetUse | None:
-    """What used up the agent's time; sampled tokens come with the agent loop."""
-    timer = result.agent_execution
-    if timer is None or timer.started_at is None or timer.finished_at is None:
-        return None
-    spent = (timer.finished_at - timer.started_at).total_seconds()
-    return BudgetUse(budget_s=spent, model_s=0.0, commands_s=book.commands_s)
-
-
-def _precedence(fault: Fault) -> tuple[bool, int]:
-    return fault.policy.reward_valid, _ORDER.index(fault.phase)
-
-
-def _unread(result: TrialResult) -> list[Fault]:
-    """A verdict without the one number that training reads is none."""
-    verdict = result.verifier_result
-    if verdict is None or "reward" in (verdict.rewards or {}):
-        return []
-    keys = ", ".join(verdict.rewards or {}) or "nothing"
-    error = RewardUnreadable(f"the verifier wrote {keys}, but no 'reward'")
-    return [classify(error, Phase.GRADE)]
-
-
-def _phase_at(result: TrialResult, when: datetime) -> Phase:
-    """Where Harbor's own exception was raised, by which of its timers had begun by then."""
-    timers = (
-        (Phase.GRADE, result.verifier),
-        (Phase.ACT, result.agent_execution),
-        (Phase.SETUP, result.agent_setup),
-    )
-    begun = (
-        phase for phase, timer in timers if timer and timer.started_at and timer.started_at <= when
-    )
-    return next(begun, Phase.START)
-
-
 def _attempt(
     request: TrialRequest,
     book: Ledger,
@@ -228,19 +152,33 @@ def _attempt(
 ) -> Attempt:
     reward = rewards.get("reward")
     blocked = any(not fault.policy.reward_valid for fault in faults)
-    boxes = {f"box:{name}": usage.cpu_s for name, usage in book.usage.items()}
     return Attempt(
         number=request.attempt,
         started_at=started_at,
-        phases=dict(book.seconds),
         reward=reward,
         rewards=rewards,
         reward_valid=reward is not None and not blocked and not request.unsafe,
         faults=faults,
-        cpu_s={"trial": _own_cpu_s(), **boxes},
         peak_memory_mib=_own_memory_mib() + sum(u.peak_memory_mib for u in book.usage.values()),
         tool_calls=_tool_calls(request.trials_dir / request.trial_name),
+        tools=book.tools,
+        searched=book.canary.searched if book.canary else 0,
+        unsearched=book.canary.failed if book.canary else 0,
     )
+
+
+async def _grades(request: TrialRequest, attempt: Attempt, book: Ledger) -> tuple[Grade, ...]:
+    """The reward of record and a second one; none where it was not asked for or cannot be."""
+    if not request.load.grade_twice or not attempt.reward_valid:
+        return ()
+    with book.during("regrade"):
+        second = await grade_again(request, book)
+    return (Grade(reward=attempt.reward, rewards=attempt.rewards), second)
+
+
+def _cpu_s(book: Ledger) -> dict[str, float]:
+    boxes = {f"box:{name}": usage.cpu_s for name, usage in book.usage.items()}
+    return {"trial": _own_cpu_s(), **boxes}
 
 
 def _own_cpu_s() -> float:
