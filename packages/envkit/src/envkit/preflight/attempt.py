@@ -64,7 +64,10 @@ async def run_attempt(server: Server, order: Order) -> Attempt:
         finally:
             os.close(log)
         attempt = _read(trial_dir, ended)
-        return replace(attempt, cpu_s={**attempt.cpu_s, "trial": float(ended["cpu_s"])})
+        parts = {"trial": float(ended["cpu_s"]), "forks": float(ended["forks_s"])}
+        return replace(
+            attempt, cpu_s={**attempt.cpu_s, **parts}, cpu_by_phase=ended["cpu_by_phase"]
+        )
     except Exception as error:  # the boundary: no trial ends the run of the others
         fault = classify(error, Phase.RUN)
         return Attempt(number=request.attempt, started_at=started_at, faults=(fault,))

@@ -120,6 +120,8 @@ class ForkServerLauncher:
                     event = await self._events.get()
                     ended += isinstance(event, TrialEnded)
                     yield event
+                with contextlib.suppress(ChannelClosed):  # every trial has said so itself
+                    yield await self._gauges(server, stall=0.0)
             except GeneratorExit:  # closed from outside; the group would wrap it as an error
                 for task in work:
                     task.cancel()
@@ -243,17 +245,20 @@ class ForkServerLauncher:
                 await self._read_gauges(server, stall)
 
     async def _read_gauges(self, server: Server, stall: float) -> None:
-        census = await server.channel.ask("census")
-        live = int(census["live"]) if self._local else self._barrier.held
-        self._say(
-            RunGauges(
-                live_boxes=live,
-                loop_stall_ms=max(0.0, stall * 1000),
-                memory_mib=max(0.0, self._memory_before - _available_mib()),
-            )
-        )
+        self._say(await self._gauges(server, stall))
         if self._barrier.completed():
             await server.channel.ask("tell", trial="*", name="go")
+
+
+    async def _gauges(self, server: Server, stall: float) -> RunGauges:
+        census = await server.channel.ask("census")
+        return RunGauges(
+            live_boxes=int(census["live"]) if self._local else self._barrier.held,
+            loop_stall_ms=max(0.0, stall * 1000),
+            memory_mib=max(0.0, self._memory_before - _available_mib()),
+            shared_cpu_s={"runner": time.process_time(), **census["cpu_s"]},
+            cpu_is_live=server.cgroup > 0 or not self._local,
+        )
 
 
 def _started(spec: TrialSpec) -> TrialStarted:

@@ -9,7 +9,7 @@ from envkit.fault import EnvkitError
 from envkit.preflight import stats
 from envkit.preflight.failed import failed_trial, is_failed
 from envkit.preflight.gate import Findings, breaches, count_faulted, summary
-from envkit.preflight.tables import cpu_by_part, fault_rows, phase_quantiles
+from envkit.preflight.tables import cpu_by_part, cpu_by_phase, fault_rows, phase_quantiles
 from envkit.preflight.tally import Ending, Tally, all_records, broken_record
 from envkit.preflight.text import count, one_line
 from envkit.preflight.types import Leftover, Plan, Report, Verdict
@@ -55,6 +55,9 @@ def make_report(plan: Plan, tally: Tally, ending: Ending) -> Report:
         fault_rate=found.fault_rate,
         phases=phase_quantiles(records),
         cpu_s=cpu_by_part(records),
+        cpu_by_phase=cpu_by_phase(records),
+        shared_cpu_s=tally.shared_cpu_s,
+        cpu_is_live=tally.cpu_is_live,
         peak_memory_mib=tally.peak_memory_mib,
         loop_stall_ms=stats.quantiles(tally.stalls_ms),
         leaks=ending.leaks,

@@ -14,7 +14,7 @@ from typing import Final
 from envkit.preflight.gate import rate_line
 from envkit.preflight.markup import Child, Html, el
 from envkit.preflight.plots import legend, phase_plot, reward_plot, timeline
-from envkit.preflight.report_text import reward_line
+from envkit.preflight.report_text import NOT_LIVE, cpu_rows, reward_line
 from envkit.preflight.text import percent, seconds
 from envkit.preflight.types import FailedTrial, Plan, Report
 
@@ -76,10 +76,17 @@ def _sections(report: Report) -> Iterator[Html]:
         yield _section(
             "Seconds by phase", phase_plot(report.phases), _note(BAR_NOTE), _phases(report)
         )
+    if report.cpu_by_phase:
+        note = CPU_NOTE if report.cpu_is_live else f"{CPU_NOTE} There are {NOT_LIVE}."
+        yield _section("CPU seconds", _cpu(report), _note(note))
 
 
 OPEN_UP_TO: Final = 3
 """Failed trials whose logs are shown without a click."""
+CPU_NOTE: Final = (
+    "The same seconds by phase and by part, as far as a control group or a process shows them; "
+    "shared is what worked for all trials, importing included."
+)
 BAR_NOTE: Final = "Bars end at p50 (full), p95 and p99 (fainter); the line ends at the maximum."
 
 
@@ -135,6 +142,14 @@ def _phases(report: Report) -> Html:
         for name, row in report.phases.items()
     ]
     return _table(["phase", "n", "p50", "p95", "p99", "max"], rows)
+
+
+def _cpu(report: Report) -> Html:
+    rows: list[list[Child]] = [
+        [kind, name, "" if a_trial is None else f"{a_trial:.3f}", f"{spent:.1f}"]
+        for kind, name, spent, a_trial in cpu_rows(report)
+    ]
+    return _table(["by", "name", "a trial", "of the run"], rows)
 
 
 def _section(title: str, *children: Child) -> Html:

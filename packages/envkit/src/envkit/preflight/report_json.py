@@ -31,6 +31,9 @@ def to_json(report: Report) -> dict[str, Any]:
         "phases": {name: asdict(row) for name, row in report.phases.items()},
         "cpu_s": sum(report.cpu_s.values()),
         "cpu_s_by_part": dict(report.cpu_s),
+        "cpu_s_by_phase": dict(report.cpu_by_phase),
+        "cpu_s_shared": dict(report.shared_cpu_s),
+        "cpu_is_live": report.cpu_is_live,
         "peak_memory_mib": report.peak_memory_mib,
         "loop_stall_ms": {"p99": stall.p99 if stall else None, "max": stall.max if stall else None},
         "leaks": {

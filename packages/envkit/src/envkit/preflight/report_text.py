@@ -26,6 +26,7 @@ COLOUR: Final = {
 }
 FAILED_SHOWN: Final = 10
 """More would push the verdict off the screen; the files hold all of them."""
+NOT_LIVE: Final = "no control groups here: a box's CPU seconds count in the phase in which it ends"
 
 
 def print_report(report: Report, console: Console) -> None:
@@ -37,6 +38,11 @@ def print_report(report: Report, console: Console) -> None:
 def _parts(report: Report) -> Iterator[RenderableType]:
     if report.phases:
         yield _phases(report)
+        yield Text()
+    if report.cpu_by_phase:
+        yield _cpu(report)
+        if not report.cpu_is_live:
+            yield Text(NOT_LIVE, style="dim")
         yield Text()
     if report.attempts:
         yield from _figures(report)
@@ -55,6 +61,25 @@ def _phases(report: Report) -> Table:
         values = (seconds(value) for value in (row.p50, row.p95, row.p99, row.max))
         table.add_row(Text(one_line(name, 30)), str(row.n), *values)
     return table
+
+
+def _cpu(report: Report) -> Table:
+    table = _table("CPU seconds", "a trial", "of the run")
+    for kind, name, spent, a_trial in cpu_rows(report):
+        shown = f"{a_trial:.3f}" if a_trial is not None else ""
+        table.add_row(Text(one_line(f"{kind} {name}", 40)), shown, f"{spent:.1f}")
+    return table
+
+
+def cpu_rows(report: Report) -> list[tuple[str, str, float, float | None]]:
+    """Kind, name, seconds of the run and seconds an attempt; shared work has none of the last."""
+    by_phase = [("phase", name, spent) for name, spent in report.cpu_by_phase.items()]
+    by_part = [("part", name, spent) for name, spent in report.cpu_s.items()]
+    attempts = max(1, report.attempts)
+    return [
+        *((kind, name, spent, spent / attempts) for kind, name, spent in (*by_phase, *by_part)),
+        *(("shared", name, spent, None) for name, spent in report.shared_cpu_s.items()),
+    ]
 
 
 def _figures(report: Report) -> Iterator[Text]:

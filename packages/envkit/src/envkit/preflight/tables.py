@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from envkit.fault import Fault, HarnessError, Phase, classify
@@ -46,12 +46,25 @@ def phase_quantiles(records: Iterable[TrialRecord]) -> dict[str, Quantiles]:
 
 
 def cpu_by_part(records: Iterable[TrialRecord]) -> dict[str, float]:
-    """CPU seconds of the whole run by part."""
+    """CPU seconds of all attempts by part."""
+    return _summed(attempt.cpu_s for record in records for attempt in record.attempts)
+
+
+def cpu_by_phase(records: Iterable[TrialRecord]) -> dict[str, float]:
+    """CPU seconds of all attempts by phase, in the order of the phases."""
+    total = _summed(attempt.cpu_by_phase for record in records for attempt in record.attempts)
+    return {phase: total[phase] for phase in sorted(total, key=_place)}
+
+
+def _place(phase: str) -> int:
+    return PHASES.index(phase) if phase in PHASES else len(PHASES)
+
+
+def _summed(some: Iterable[Mapping[str, float]]) -> dict[str, float]:
     total: dict[str, float] = {}
-    for record in records:
-        for attempt in record.attempts:
-            for part, seconds in attempt.cpu_s.items():
-                total[part] = total.get(part, 0.0) + seconds
+    for each in some:
+        for name, seconds in each.items():
+            total[name] = total.get(name, 0.0) + seconds
     return total
 
 

@@ -9,6 +9,7 @@ trials that the interruption cut off never came to an end of their own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,6 +34,8 @@ class Tally:
     peak_live: int = 0
     peak_memory_mib: float | None = None
     stalls_ms: list[float] = field(default_factory=list[float])
+    shared_cpu_s: Mapping[str, float] = field(default_factory=dict[str, float])
+    cpu_is_live: bool = True
 
     def add(self, event: Event) -> None:
         match event:
@@ -42,6 +45,7 @@ class Tally:
                 self.peak_live = max(self.peak_live, event.live_boxes)
                 self.peak_memory_mib = max(self.peak_memory_mib or 0.0, event.memory_mib)
                 self.stalls_ms.append(event.loop_stall_ms)
+                self.shared_cpu_s, self.cpu_is_live = event.shared_cpu_s, event.cpu_is_live
             case _:
                 pass
 

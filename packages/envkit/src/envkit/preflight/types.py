@@ -105,6 +105,8 @@ class RunGauges:
     """Memory of all processes of the run together."""
     shared_cpu_s: Mapping[str, float] = field(default_factory=dict[str, float])
     """CPU seconds so far, by name, of processes that work for all trials and belong to none."""
+    cpu_is_live: bool = True
+    """Control groups tell what boxes use while they live; else it is known when they end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -429,6 +431,8 @@ class Report:
     """Of all attempts, by phase: the same seconds as far as they can be read while a trial runs."""
     shared_cpu_s: Mapping[str, float] = field(default_factory=dict[str, float])
     """Of what worked for all trials and belongs to none, importing included."""
+    cpu_is_live: bool = True
+    """False without control groups: a box's seconds stand in the phase in which it ended."""
     peak_memory_mib: float | None = None
     """Of the whole run at its highest; None where no reading was taken."""
     loop_stall_ms: Quantiles | None = None

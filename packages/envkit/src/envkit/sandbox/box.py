@@ -47,6 +47,8 @@ class Box:
     group: Group | None
     limits: Limits
     network: bool
+    waited_s: float = 0.0
+    """CPU seconds of bubblewrap and what it waited for, known when the box has ended."""
 
     def target(self) -> Target:
         """What is needed to enter it."""
@@ -71,7 +73,7 @@ class Box:
             signal.pidfd_send_signal(self.fd, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.monitor, signal.SIGKILL)
-        await loopio.wait_child(self.monitor)
+        self.waited_s = (await loopio.wait_child(self.monitor)).cpu_s
         for fd in (self.fd, self.life, self.voice):
             os.close(fd)
         self.fd = self.life = self.voice = -1

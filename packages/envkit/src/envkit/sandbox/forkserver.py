@@ -23,6 +23,7 @@ import resource
 import signal
 import socket
 import sys
+import time
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NoReturn
 
@@ -30,7 +31,8 @@ from envkit.sandbox import kernel, loopio
 from envkit.sandbox.bwrap import bwrap_binary
 from envkit.sandbox.cgroup import Group, Parent, dissolve, find_parent, leftovers
 from envkit.sandbox.channel import Channel
-from envkit.sandbox.lodging import Lodging, open_lodging
+from envkit.sandbox.lodging import Closed, Lodging, open_lodging
+from envkit.sandbox.meter import Meter
 from envkit.sandbox.spec import BoxSpec, ServerSettings
 from envkit.sandbox.stage import Stage
 
@@ -54,6 +56,7 @@ class ForkServer:
         self._groups: Parent | None = find_parent() if settings.cgroups else None
         self._lodgings: dict[str, Lodging] = {}
         self._trials: dict[str, Channel] = {}
+        self._meters: dict[str, Meter] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._done = asyncio.Event()
         self._warm = asyncio.Event()
@@ -103,10 +106,9 @@ class ForkServer:
     async def _trial(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         trial = request["trial"]
         ours, theirs = socket.socketpair()
+        meter = self._meters[trial] = Meter()
         self._trials[trial] = Channel(
-            ours,
-            self._trial_operations(trial),
-            on_event=lambda event: self._control.tell(**{**event, "trial": trial}),
+            ours, self._trial_operations(trial), on_event=lambda event: self._hear(trial, event)
         )
         what = {name: request[name] for name in ("trial", "spec")}
         try:
@@ -121,7 +123,20 @@ class ForkServer:
         finally:
             self._trials.pop(trial).close()
             await self._evict(trial)
-        return {name: ended[name] for name in ("code", "cpu_s", "peak_memory_mib")}
+            self._meters.pop(trial)
+        told = {name: ended[name] for name in ("code", "cpu_s", "peak_memory_mib")}
+        return {**told, "cpu_by_phase": meter.end(ended["cpu_s"]), "forks_s": meter.forks_s}
+
+    def _hear(self, trial: str, event: dict[str, Any]) -> None:
+        """Pass on what a trial says; a phase also ends the account of the one before."""
+        if event["event"] == "phase":
+            boxes_s = sum(lodging.cpu_s() for lodging in self._of(trial))
+            self._meters[trial].enter(event["phase"], event["cpu_s"], boxes_s)
+        self._control.tell(**{**event, "trial": trial})
+
+    def _of(self, trial: str) -> list[Lodging]:
+        lodgings = self._lodgings.items()
+        return [lodging for key, lodging in lodgings if key.startswith(f"{trial}/")]
 
     async def _attach(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Serve a trial that runs in another process on the socket that came along."""
@@ -155,7 +170,11 @@ class ForkServer:
             "gateways": sum(lodging.gateway_alive() for lodging in lodgings),
             "live": sum(lodging.serves() for lodging in lodgings),
             "trials": len(self._trials),
+            "cpu_s": {"fork server": time.process_time(), "nursery": self._nursery_cpu_s()},
         }
+
+    def _nursery_cpu_s(self) -> float:
+        return loopio.cpu_s_of(self._nursery_pid)
 
     def _trial_operations(self, trial: str) -> dict[str, Any]:
         def named(request: dict[str, Any]) -> Lodging:
@@ -187,8 +206,7 @@ class ForkServer:
             return named(request).parts()
 
         async def close(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-            lodging = self._lodgings.pop(f"{trial}/{request['box']}")
-            return asdict(await lodging.close())
+            return asdict(await self._close(trial, f"{trial}/{request['box']}"))
 
         return {
             "open": open_,
@@ -213,9 +231,15 @@ class ForkServer:
             unique, self._stage, self._groups, self._settings.run, announce
         )
 
+    async def _close(self, trial: str, key: str) -> Closed:
+        closed = await self._lodgings.pop(key).close()
+        if trial in self._meters:
+            self._meters[trial].box_gone(closed.cpu_s, closed.forks_s)
+        return closed
+
     async def _evict(self, trial: str) -> None:
         for key in [key for key in self._lodgings if key.startswith(f"{trial}/")]:
-            await self._lodgings.pop(key).close()
+            await self._close(trial, key)
 
 
 def main() -> None:

@@ -62,6 +62,10 @@ class Closed:
     """The same, but this machine had no core for them."""
     commands_s: float
     """Seconds in which commands of agent code ran, those that starved left out."""
+    cpu_s: float
+    """CPU seconds of all of it, what entered the boxes included."""
+    forks_s: float
+    """The part of ``cpu_s`` that was spent on entering the boxes and carrying files."""
     left: tuple[str, ...] = ()
 
 
@@ -96,8 +100,13 @@ class Lodging:
     _endless: int = 0
     _starved: int = 0
     _commands_s: float = 0.0
+    _forks_s: float = 0.0
+    """CPU seconds of what entered the box from outside, without what it executed there."""
+    _unmetered_s: float = 0.0
+    """CPU seconds of commands, where no control group counts them."""
     _survived: int = 0
     """Processes killed for want of memory while the box itself lived on."""
+    _gateway_ended: asyncio.Future[dict[str, Any]] | None = None
     _closing: asyncio.Future[Closed] | None = None
 
     async def execute(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -109,6 +118,9 @@ class Lodging:
             ended = await loopio.wait_child(running.waiter)
         finally:
             self._commands.pop(request["exec"], None)
+        self._forks_s += ended.own_cpu_s
+        if self.box.group is None:
+            self._unmetered_s += ended.cpu_s - ended.own_cpu_s
         seconds = time.monotonic() - running.started
         if request["agent"] and not running.starved:
             self._commands_s += seconds
@@ -184,6 +196,7 @@ class Lodging:
             for fd in fds:
                 os.close(fd)
         ended = await loopio.wait_child(waiter)
+        self._forks_s += ended.cpu_s
         if ended.code == enter.CANNOT_ENTER:
             raise self._gone()
         return {"status": ended.code}
@@ -217,6 +230,7 @@ class Lodging:
             on_event=self._hear_gateway,
         )
         self._serving = True
+        self._gateway_ended = asking
         self._keep(self._watch_gateway(asking))
         return {}
 
@@ -238,6 +252,12 @@ class Lodging:
         used = self.box.group.usage() if self.box.group else Usage()
         return replace(used, disk_full=self.workspace.disk_full())
 
+    def cpu_s(self) -> float:
+        """CPU seconds so far of the boxes and of what entered them."""
+        boxes = (self.box, self._gateway_box)
+        grouped = sum(box.group.cpu_s() for box in boxes if box and box.group)
+        return grouped + self._unmetered_s + self._forks_s
+
     async def close(self) -> Closed:
         """Kill everything, remove everything, say what was used; the same answer when repeated."""
         if self._closing is None:
@@ -245,14 +265,16 @@ class Lodging:
         return await asyncio.shield(self._closing)
 
     async def _close(self) -> Closed:
-        usage = self.usage()
-        gateway = _used(self._gateway_box)
+        usage, gateway, cpu_s = self.usage(), _used(self._gateway_box), self.cpu_s()
         if self._gateway_channel:
             self._gateway_channel.close()
         left: list[str] = []
         for box in (self._gateway_box, self.box):
             if box is not None:
                 left += await _end(box)
+        if self.groups is None:
+            usage, gateway = await self._waited(usage, gateway)
+            cpu_s = usage.cpu_s + gateway.cpu_s + self._forks_s
         try:
             self.stage.close_workspace(self.workspace)
         except OSError as error:
@@ -263,7 +285,21 @@ class Lodging:
             endless=self._endless,
             starved=self._starved,
             commands_s=self._commands_s,
+            cpu_s=cpu_s,
+            forks_s=self._forks_s,
             left=tuple(left),
+        )
+
+    async def _waited(self, usage: Usage, gateway: Usage) -> tuple[Usage, Usage]:
+        """Without control groups: the CPU seconds that waiting for what has ended tells."""
+        boxes_s = [box.waited_s if box else 0.0 for box in (self.box, self._gateway_box)]
+        if self._gateway_ended is not None:
+            with contextlib.suppress(RequestFailed, ChannelClosed, DeadlineExceeded):
+                async with deadline("stop", _KILL_S):
+                    boxes_s[1] += float((await asyncio.shield(self._gateway_ended))["cpu_s"])
+        return (
+            replace(usage, cpu_s=boxes_s[0] + self._unmetered_s),
+            replace(gateway, cpu_s=boxes_s[1]),
         )
 
     def watch_box(self) -> None:

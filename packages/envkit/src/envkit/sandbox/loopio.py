@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import os
 import select
+import time
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Final
@@ -54,6 +55,8 @@ class Ended:
     """As :func:`os.waitstatus_to_exitcode` gives it: negative for a signal."""
     cpu_s: float
     peak_memory_mib: float
+    own_cpu_s: float
+    """Its own part of ``cpu_s``, without its children's."""
 
 
 async def wait_child(pid: int) -> Ended:
@@ -61,11 +64,23 @@ async def wait_child(pid: int) -> Ended:
     fd = os.pidfd_open(pid)
     try:
         await readable(fd)
+        own_cpu_s = cpu_s_of(pid)
         _, status, used = os.wait4(pid, 0)  # noqa: ASYNC222 - it has ended: the pidfd says so
     finally:
         os.close(fd)
     code = os.waitstatus_to_exitcode(status)
-    return Ended(code, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+    return Ended(code, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, own_cpu_s)
+
+
+def cpu_s_of(pid: int) -> float:
+    """CPU seconds of a process that was not waited for yet, by its clock (clock_getcpuclockid(3)).
+
+    Nothing for one that is gone.
+    """
+    try:
+        return time.clock_gettime((~pid << 3) | 2)
+    except OSError:
+        return 0.0
 
 
 @contextlib.contextmanager

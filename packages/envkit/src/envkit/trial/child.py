@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -56,6 +57,9 @@ async def _main(spec: dict[str, Any], sock: socket.socket) -> None:
         if spec["hold"]:
             await mine.go.wait()
 
-    book = ledger.begin(lambda name: channel.tell("phase", phase=name), request.budgets)
+    def tell_phase(name: str) -> None:
+        channel.tell("phase", phase=name, cpu_s=time.process_time())
+
+    book = ledger.begin(tell_phase, request.budgets)
     attempt = await run_trial(request, book, hold)
     write_attempt(request.trials_dir / request.trial_name, attempt)
