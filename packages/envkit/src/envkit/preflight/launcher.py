@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import random
 import shutil
@@ -24,6 +25,8 @@ from typing import Any, Final
 
 from envkit.fault import Fault, Phase, classify
 from envkit.preflight.attempt import Order, limit_s, run_attempt
+from envkit.preflight.host import cores
+from envkit.preflight.starts import STARTS_A_CORE, Starts
 from envkit.preflight.types import (
     Event,
     Leftover,
@@ -89,7 +92,7 @@ class ForkServerLauncher:
         self._random = random.Random(options.seed)
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._slots = asyncio.Semaphore(options.concurrency)
-        self._starts = Pace(STARTS_PER_S, self._random)
+        self._starts = Starts(math.ceil(STARTS_A_CORE * cores()), Pace(STARTS_PER_S, self._random))
         self._barrier = Barrier()
         self._memory_before = 0.0
         self._temporary = options.out_dir.absolute() / TEMPORARY
@@ -179,11 +182,14 @@ class ForkServerLauncher:
         await self._end(_record(trial))
 
     async def _try(self, server: Server, trial: _Trial) -> Attempt:
-        await self._starts.wait()
-        if not trial.began:
-            trial.began = time.monotonic()
-            self._say(_started(trial.spec))
-        attempt = await self._attempt(server, trial)
+        await self._starts.begin(trial.spec.trial_id)
+        try:
+            if not trial.began:
+                trial.began = time.monotonic()
+                self._say(_started(trial.spec))
+            attempt = await self._attempt(server, trial)
+        finally:
+            self._starts.done(trial.spec.trial_id)
         trial.attempts.append(attempt)
         if worth_another(attempt):
             self._keep(trial.spec, attempt)
@@ -235,6 +241,7 @@ class ForkServerLauncher:
             self._say(TrialPhase(trial_id=trial, phase=message["phase"]))
         elif message["event"] == "up":
             self._barrier.up(trial)
+            self._starts.done(trial)
 
     async def _gauge(self, server: Server) -> None:
         with contextlib.suppress(ChannelClosed):  # every trial says so itself
@@ -248,7 +255,6 @@ class ForkServerLauncher:
         self._say(await self._gauges(server, stall))
         if self._barrier.completed():
             await server.channel.ask("tell", trial="*", name="go")
-
 
     async def _gauges(self, server: Server, stall: float) -> RunGauges:
         census = await server.channel.ask("census")
