@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults on purpose, below everything that judges them; then what was made of each.
+
+expected   the table: what must follow from each kind of fault in each phase (``expected.toml``)
+rules      the faults that a user asks for, from a TOML file
+choose     which trial each of them strikes: by seed, to the exact count
+log        what the injector did, written by it alone
+order      a struck attempt gets the layer, and a short budget for what will hang
+layer      a Harbor environment between the guard and the provider, which strikes
+local      the same over envkit's own boxes: signals, sockets, streams, limits
+hands      processes and limits, reached from outside
+wire       the connection between an agent and its gateway
+score      the log joined with the trials' records
+score_text, score_json   the confusion matrix
+
+Nothing outside this package reads the log, and nothing in it classifies: `score` compares.
+"""

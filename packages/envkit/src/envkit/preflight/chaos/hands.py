@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What reaches from outside into processes, control groups and mounts, and sees that it took.
+
+Contract: each returns what was seen of its effect, in words for the log, or raises ``OSError``
+(``DeadlineExceeded`` where nothing was seen in time). It acts on processes by descriptor, so that a
+number that was given to another is never struck.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Final, NoReturn
+
+from envkit.deadline import deadline
+from envkit.sandbox import kernel, loopio
+
+PATIENCE_S: Final = 20.0
+"""To see an effect of the kernel's, on a machine where a thousand processes wait for two cores."""
+
+_LOOK_S: Final = 0.01
+_REMOUNT: Final = 32
+"""MS_REMOUNT of mount(2)."""
+_SLACK: Final = 1 << 16
+"""Bytes above its use at which a group's limit can be set while it goes on using more."""
+_TRIES: Final = 20
+
+
+async def kill(pid: int) -> str:
+    """SIGKILL a process and wait until the kernel has let go of it."""
+    fd = os.pidfd_open(pid)
+    try:
+        signal.pidfd_send_signal(fd, signal.SIGKILL)
+        return await gone(fd, pid)
+    finally:
+        os.close(fd)
+
+
+async def gone(fd: int, pid: int) -> str:
+    """Wait until the process behind a descriptor has ended."""
+    async with deadline("chaos", PATIENCE_S):
+        await loopio.readable(fd)
+    return f"process {pid} is gone"
+
+
+async def stop(pid: int) -> str:
+    """SIGSTOP a process and wait until it stands still."""
+    os.kill(pid, signal.SIGSTOP)
+    await _until(lambda: _state(pid) == "T")
+    return f"process {pid} stands still"
+
+
+async def gateway_in(process_1: int) -> int:
+    """Host pid of the process that serves in a gateway's box, known by its process 1."""
+    found: list[int] = []
+
+    def look() -> bool:
+        found[:] = _members(process_1)
+        return bool(found)
+
+    await _until(look)
+    return found[0]
+
+
+def strike_self(number: signal.Signals, log: Callable[[str], None]) -> NoReturn:
+    """Have a child of this process signal it, and log what came of it: the struck one cannot."""
+    me = os.getpid()
+    if os.fork() == 0:
+        try:
+            fd = os.pidfd_open(me)
+            signal.pidfd_send_signal(fd, number)
+            log(_seen(fd, me, number))
+        finally:
+            os._exit(0)
+    while True:
+        signal.pause()
+
+
+def starve_of_memory(groups: Sequence[str]) -> str:
+    """Lower a group's limit of memory to what it uses: the kernel kills at the next page it wants.
+
+    Process 1 of a box is spared by its own setting.
+    """
+    limit, used = _memory_files(groups)
+    for _ in range(_TRIES):
+        ceiling = int(used.read_text()) + _SLACK
+        with contextlib.suppress(OSError):  # it used more meanwhile
+            limit.write_text(str(ceiling))
+            return f"{limit} is {ceiling}"
+    raise OSError(f"{limit} could not be lowered")
+
+
+def fill(workspace: Path) -> str:
+    """Shrink the file system of a box to what is in it: the next byte has no room."""
+    for _ in range(_TRIES):
+        stat = os.statvfs(workspace)
+        size = max(1, stat.f_blocks - stat.f_bfree) * stat.f_frsize
+        with contextlib.suppress(OSError):  # it grew meanwhile
+            kernel.mount("envkit", workspace, "tmpfs", _REMOUNT, f"size={size}")
+            return f"{workspace} has {os.statvfs(workspace).f_bavail} blocks left"
+    raise OSError(f"{workspace} could not be shrunk")
+
+
+def jump_clock(seconds: float) -> str:
+    """Let the monotonic clock of this process go on from a later time.
+
+    As a process sees it whose machine was suspended. It is the process's own reading that is
+    changed: a running process with threads cannot be moved to another time namespace, and the wall
+    clock has none.
+    """
+    real = time.monotonic
+    time.monotonic = lambda: real() + seconds
+    return f"the monotonic clock of process {os.getpid()} is {seconds:g} s later"
+
+
+async def _until(true: Callable[[], bool]) -> None:
+    async with deadline("chaos", PATIENCE_S):
+        while not true():  # noqa: ASYNC110 - it happens in another process
+            await asyncio.sleep(_LOOK_S)
+
+
+def _seen(fd: int, pid: int, number: signal.Signals) -> str:
+    until = time.monotonic() + PATIENCE_S
+    if number is signal.SIGKILL:
+        ended = select.select([fd], [], [], PATIENCE_S)[0]
+        return f"process {pid} is {'gone' if ended else 'still there'}"
+    while _state(pid) != "T" and time.monotonic() < until:
+        time.sleep(_LOOK_S)
+    return f"process {pid} is in state {_state(pid)}"
+
+
+def _memory_files(groups: Sequence[str]) -> tuple[Path, Path]:
+    for group in map(Path, groups):
+        for limit, used in (
+            ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+            ("memory.max", "memory.current"),
+        ):
+            if (group / limit).exists():
+                return group / limit, group / used
+    raise OSError("no control group limits its memory")
+
+
+def _state(pid: int) -> str:
+    """One letter, as in ps; empty once it is gone."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return ""
+
+
+def _members(process_1: int) -> list[int]:
+    """The other processes in the pid namespace of a process 1."""
+    namespace = _link(process_1)
+    return [pid for pid in _pids() if pid != process_1 and namespace and _link(pid) == namespace]
+
+
+def _pids() -> Iterator[int]:
+    return (int(entry) for entry in os.listdir("/proc") if entry.isdigit())
+
+
+def _link(pid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    except OSError:
+        return ""  # gone meanwhile, or not ours to look at
