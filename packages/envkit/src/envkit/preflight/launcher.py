@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from envkit.fault import Fault, Phase, classify
 from envkit.preflight.attempt import Order, limit_s, run_attempt
+from envkit.preflight.chaos.order import Injector
 from envkit.preflight.host import cores
 from envkit.preflight.starts import STARTS_A_CORE, Starts
 from envkit.preflight.types import (
@@ -97,6 +98,7 @@ class ForkServerLauncher:
         self._memory_before = 0.0
         self._temporary = options.out_dir.absolute() / TEMPORARY
         self._forgotten: tuple[Leftover, ...] = ()
+        self._injector = Injector.read(options.chaos) if options.chaos else None
 
     async def run(self, specs: Sequence[TrialSpec]) -> AsyncGenerator[Event]:
         """Run every spec; see `Launcher`."""
@@ -233,7 +235,7 @@ class ForkServerLauncher:
             hold=self._barrier.armed,
             env={**os.environ, "TMPDIR": str(self._temporary)},
         )
-        return await run_attempt(server, order)
+        return await run_attempt(server, self._injector.amend(order) if self._injector else order)
 
     def _hear(self, message: dict[str, Any]) -> None:
         trial = message.get("trial", "")

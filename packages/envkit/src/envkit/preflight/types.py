@@ -60,6 +60,8 @@ class RunOptions:
     seed: int = 0
     """Seeds the jitter of starts and retries, so that a run can be repeated."""
     budgets: Budgets = DEFAULT_BUDGETS
+    chaos: Path | None = None
+    """Where `envkit.preflight.chaos.choose` left the faults that are to strike; None for none."""
     earlier: Mapping[str, tuple[Attempt, ...]] = field(
         default_factory=dict[str, tuple[Attempt, ...]]
     )
