@@ -8,6 +8,7 @@ libraries alone: two runs write the same bytes.
 import sys
 from pathlib import Path
 
+import office
 import paper
 
 
@@ -17,6 +18,7 @@ def main(out: Path) -> None:
     for folder in (drive, state):
         folder.mkdir(parents=True, exist_ok=True)
     paper.write(drive)
+    office.write(drive)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ fees         what those hours are worth and cost
 invoices     numbered invoices, one of which charges too much
 utilisation  leave, training and targets, and the figures that were reported too early
 outlook      the year 2026: an extension and what was agreed for it, first wrongly
+office       what only workbooks and decks show: a first proposal, the plan, the pipeline
 decoys       each statement of the world that is wrong, and what supersedes it
 
 Money is in pounds. A module imports only from those above it. Documents take every figure from

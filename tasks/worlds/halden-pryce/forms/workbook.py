@@ -58,7 +58,8 @@ class Sheet:
             self.page.write_datetime(cell, content, form)
         else:
             self.page.write(cell, content, form)
-        self._values[cell] = content.value if isinstance(content, Calc) else content
+        if content is not None:
+            self._values[cell] = content.value if isinstance(content, Calc) else content
 
     def row(self, cell: str, contents: Sequence[Plain | Calc], *styles: Properties) -> None:
         """Write cells side by side, the first at `cell`; None leaves its cell empty."""
@@ -108,12 +109,16 @@ class Book:
         self.file = Workbook(target, {"in_memory": True})
         self.file.set_properties({"author": author, "created": saved.replace(tzinfo=None)})
         self._styles: dict[str, Format] = {}
+        self._opens = False
 
     def sheet(self, name: str, *, hidden: bool = False) -> Sheet:
-        """A new sheet after the others."""
+        """A new sheet after the others; a workbook opens at the first that is not hidden."""
         page = self.file.add_worksheet(name)
         if hidden:
             page.hide()
+        elif not self._opens:
+            self._opens = True
+            page.activate()
         return Sheet(self, page)
 
     def name(self, name: str, target: str) -> None:
