@@ -33,6 +33,8 @@ PREFLIGHT_OPTIONS = """\
 --seed Seeds the jitter of starts and retries. [default: 0]
 --json Print the report as one JSON document.
 --report Keep the trials, report.json and report.html here.
+--resume Go on with a run that was killed, as it was asked.
+--rerun-failed Run again what failed in an earlier run, and only that.
 """
 
 

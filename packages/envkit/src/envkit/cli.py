@@ -70,8 +70,23 @@ def root(
     """Trustworthy agent environments: preflight before a run, audit after it."""
 
 
+FIELDS: Final = {"directory": "source", "report": "report_dir"}
+"""Parameters of ``preflight`` that ``Options`` has under another name."""
+
+
+def _given(context: typer.Context) -> frozenset[str]:
+    """Which options were named, also with the value they have by default."""
+    named = (
+        name
+        for name in context.params
+        if getattr(context.get_parameter_source(name), "name", "DEFAULT") != "DEFAULT"
+    )
+    return frozenset(FIELDS.get(name, name) for name in named)
+
+
 @app.command()
 def preflight(
+    context: typer.Context,
     directory: Annotated[
         Path, typer.Argument(metavar="DIR", help="A task, or a directory of tasks.")
     ] = Path("tasks/"),
@@ -102,6 +117,14 @@ def preflight(
         Path | None,
         typer.Option(metavar="DIR", help="Keep the trials, report.json and report.html here."),
     ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Go on with a run that was killed, as it was asked."),
+    ] = None,
+    rerun_failed: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Run again what failed in an earlier run, and only that."),
+    ] = None,
 ) -> None:
     """Run the tasks at training concurrency and say whether they can be trained on.
 
@@ -123,6 +146,9 @@ def preflight(
                 seed=seed,
                 as_json=as_json,
                 report_dir=report,
+                resume=resume,
+                rerun_failed=rerun_failed,
+                given=_given(context),
             )
         )
         raise typer.Exit(code)

@@ -6,7 +6,6 @@ import io
 import json
 import os
 import re
-import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -21,7 +20,7 @@ from envkit.fault import HarnessError, ServerDisconnected
 from envkit.preflight.command import Options, finish
 from envkit.preflight.logs import TAIL_LINES, log_tail
 from envkit.preflight.markup import Html, el
-from envkit.preflight.place import KEPT_RUNS, MARK, keep, open_place
+from envkit.preflight.place import KEPT_RUNS, MARK, keep, open_place, release
 from envkit.preflight.report import could_not_run
 from envkit.preflight.report_html import to_html
 from envkit.preflight.report_text import print_report
@@ -203,6 +202,7 @@ def test_a_report_directory_holds_the_report_and_is_reused(make: Any, tmp_path: 
         place = open_place(tmp_path / "r", "token")
         (place.trials / "old").mkdir()
         keep(place, report)
+        release(place)
     assert json.loads((tmp_path / "r" / "report.json").read_text())["verdict"] == "PASS"
     assert (tmp_path / "r" / "report.html").read_text().startswith("<!doctype html>")
     assert sorted(path.name for path in (tmp_path / "r").iterdir()) == [
@@ -232,6 +232,7 @@ def test_a_run_that_passed_leaves_no_files_that_nobody_asked_for(
     place = open_place(None, "token")
     keep(place, clean_report(make))
     assert not place.root.exists()
+    release(place)
     place = open_place(None, "token")
     keep(place, hostile_report(make))
     assert place.trials.exists()
@@ -240,6 +241,7 @@ def test_a_run_that_passed_leaves_no_files_that_nobody_asked_for(
 def run_in_cache(number: int, report: Report) -> Path:
     place = open_place(None, f"run{number}")
     keep(place, report)
+    release(place)
     os.utime(place.root / MARK, (number, number))
     return place.root
 
@@ -276,9 +278,8 @@ def test_a_run_whose_process_was_killed_makes_room_like_any_other(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     killed = open_place(None, "killed")
-    with subprocess.Popen(["true"]) as ended:
-        pass
-    (killed.root / MARK).write_text(str(ended.pid))
+    release(killed)  # as the kernel does
+    assert (killed.root / MARK).read_text() == str(os.getpid())
     os.utime(killed.root / MARK, (0, 0))
     report = hostile_report(make)
     for number in range(1, KEPT_RUNS + 1):

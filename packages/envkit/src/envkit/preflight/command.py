@@ -13,7 +13,7 @@ import secrets
 import signal
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +23,18 @@ from rich.text import Text
 
 from envkit.cli_extras import install_line, require
 from envkit.fault import EnvkitError, HarnessError, SandboxUnavailable
-from envkit.preflight.place import Place, keep, open_place
+from envkit.preflight.again import (
+    check_unchanged,
+    failed_trials,
+    only,
+    rerun,
+    resumed,
+    to_keep,
+)
+from envkit.preflight.asked import Asked, as_asked, read_asked, write_asked
+from envkit.preflight.journal import Journal
+from envkit.preflight.past import NOTHING, Past, take_up
+from envkit.preflight.place import Place, keep, open_place, release, reopen_place
 from envkit.preflight.plan import KNOWN_ENVS, Request, make_plan
 from envkit.preflight.progress import view_for
 from envkit.preflight.report import could_not_run
@@ -52,41 +63,158 @@ class Options:
     seed: int
     as_json: bool
     report_dir: Path | None
+    resume: Path | None = None
+    """The directory of a run that was killed, to go on with."""
+    rerun_failed: Path | None = None
+    """The directory of a run, to run again what failed in it."""
+    given: frozenset[str] = frozenset()
+    """Which of these were named on the command line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Start:
+    """Where a run begins, and from what."""
+
+    options: Options
+    place: Place
+    run_token: str
+    resumes: Asked | None = None
+    """The same run, as it was asked for when it began."""
+    rerun_of: Path | None = None
+    """The directory of another run, of which only ``trials`` are run again."""
+    trials: frozenset[str] = frozenset()
+    concurrency: int | None = None
+    """Where it is not that of the options, which the ids come from."""
 
 
 def preflight(options: Options) -> int:
     """Runs and prints a preflight; the exit code."""
-    token = secrets.token_hex(8)
     logging.getLogger("stamina").setLevel(logging.ERROR)  # the report tells what was run again
     try:
-        place = open_place(options.report_dir, token)
+        start = _start(options)
     except EnvkitError as error:
         return finish(options, could_not_run([str(error)]), None)
-    return finish(options, _run(options, place, token), place)
-
-
-def _run(options: Options, place: Place, token: str) -> Report:
     try:
-        plan = make_plan(_request(options, place, token))
+        report = _run(start)
+        unchanged = start.resumes is not None and report.verdict is Verdict.COULD_NOT_RUN
+        return finish(start.options, report, None if unchanged else start.place)
+    finally:
+        release(start.place)
+
+
+def _start(options: Options) -> _Start:
+    """Takes the place of a run; of one that was killed, once nothing of it lives any more."""
+    if options.resume and options.rerun_failed:
+        raise HarnessError("--resume and --rerun-failed: a run goes on, or is another; name one")
+    if options.resume:
+        return _resume(options, options.resume)
+    token = secrets.token_hex(8)
+    if options.rerun_failed:
+        asked = read_asked(options.rerun_failed)
+        failed = failed_trials(options.rerun_failed, asked)
+        return _Start(
+            options=rerun(options, options.given, asked),
+            place=open_place(_other(options), token),
+            run_token=token,
+            rerun_of=options.rerun_failed.resolve(),
+            trials=failed,
+            concurrency=options.concurrency if "concurrency" in options.given else None,
+        )
+    return _Start(options=options, place=open_place(options.report_dir, token), run_token=token)
+
+
+def _resume(options: Options, root: Path) -> _Start:
+    asked = read_asked(root)
+    if options.report_dir and options.report_dir.resolve() != root.resolve():
+        raise HarnessError(
+            f"--report {options.report_dir}: the run goes on in {root}; leave it out"
+        )
+    place = reopen_place(root)
+    try:
+        before = resumed(options, options.given, asked)
+        _bury(asked.run_token)
+    except BaseException:
+        release(place)
+        raise
+    return _Start(
+        options=before,
+        place=place,
+        run_token=asked.run_token,
+        resumes=asked,
+        rerun_of=asked.rerun_of,
+        trials=frozenset(asked.trials),
+        concurrency=asked.concurrency,
+    )
+
+
+def _bury(run_token: str) -> None:
+    """Removes what a killed run left, before its token is used again."""
+    from envkit.sandbox.reaper import reap_run
+
+    if left := reap_run(run_token):
+        raise HarnessError(
+            f"{left[0].kind} {left[0].what}: left by the killed run, and cannot be removed by "
+            "this user; end it, then resume"
+        )
+
+
+def _other(options: Options) -> Path | None:
+    """Where a run of what failed goes: never over the run it is of."""
+    mine, other = options.report_dir, options.rerun_failed
+    if mine and other and mine.resolve() == other.resolve():
+        raise HarnessError(f"--report {mine}: holds the run whose failed trials these are")
+    return mine
+
+
+def _run(start: _Start) -> Report:
+    try:
+        plan = _plan(start)
         if not plan.specs:
             return could_not_run(_problems(plan), plan)
         require("harbor", "mcp")  # only the trials' processes import them, and fail one by one
         _check_boxes(plan)
         _check_cache(plan)
-        launcher = _launcher(plan)
+        past = _past(start, plan)
+        launcher = _launcher(plan, past)
     except EnvkitError as error:
         return could_not_run([str(error)])
     except ModuleNotFoundError as error:
         return could_not_run([install_line(error, "run")])
-    return asyncio.run(_interruptible(plan, launcher))
+    journal = Journal(start.place.root, cut_off=past.cut_off)
+    try:
+        return asyncio.run(_interruptible(plan, launcher, past, journal))
+    finally:
+        journal.close()
 
 
-async def _interruptible(plan: Plan, launcher: Launcher) -> Report:
+def _plan(start: _Start) -> Plan:
+    """The trials of a run."""
+    plan = make_plan(_request(start.options, start.place, start.run_token))
+    if start.rerun_of is not None:
+        plan = only(plan, start.trials, start.rerun_of)
+    return replace(plan, concurrency=start.concurrency) if start.concurrency else plan
+
+
+def _past(start: _Start, plan: Plan) -> Past:
+    """What is done of a run; of a new one nothing, and what was asked is kept first."""
+    root, asked = start.place.root, as_asked(plan, to_keep(start.options))
+    if start.resumes is None:
+        write_asked(root, asked)
+        return NOTHING
+    check_unchanged(root, start.resumes, asked)
+    try:
+        return take_up(root, start.place.trials, plan)
+    except OSError as error:
+        raise HarnessError(f"{error.filename}: {error.strerror}; cannot be moved aside") from error
+
+
+async def _interruptible(plan: Plan, launcher: Launcher, past: Past, journal: Journal) -> Report:
     """SIGTERM, as a build system sends it, ends a run as Ctrl-C does."""
     task = asyncio.current_task()
     if task is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    return await run(plan, launcher, view_for(Console(stderr=True), len(plan.specs)))
+    view = view_for(Console(stderr=True), len(past.remaining(plan)))
+    return await run(plan, launcher, view, past=past, journal=journal)
 
 
 def _request(options: Options, place: Place, token: str) -> Request:
@@ -153,7 +281,7 @@ def _check_cache(plan: Plan) -> None:
             ) from error
 
 
-def _launcher(plan: Plan) -> Launcher:
+def _launcher(plan: Plan, past: Past) -> Launcher:
     from envkit.preflight.launcher import launcher
 
     return launcher(
@@ -163,6 +291,7 @@ def _launcher(plan: Plan) -> Launcher:
             out_dir=plan.out_dir,
             run_token=plan.run_token,
             seed=plan.seed,
+            earlier=past.earlier,
         ),
     )
 

@@ -3,13 +3,17 @@
 
 Contract: a report directory is ours to overwrite only when it is new, empty or carries our mark;
 without one the run has a directory in the user's cache, kept only when there is something to look
-at, and only the newest of these. Report files appear whole or not at all.
+at, and only the newest of these. One process at a time works in it: the kernel holds the lock, so
+that a killed one holds nothing. Report files appear whole or not at all.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import shutil
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,12 +21,16 @@ from typing import Final
 import orjson
 
 from envkit.fault import HarnessError
+from envkit.preflight.asked import RUN_NAME
+from envkit.preflight.journal import JOURNAL_NAME
+from envkit.preflight.past import CUT_OFF
 from envkit.preflight.report_html import to_html
 from envkit.preflight.report_json import to_json
 from envkit.preflight.types import Report, Verdict
 
 MARK: Final = ".envkit-preflight"
-"""Says that a directory is a run's: holds the pid of its process, and nothing once it is over."""
+"""Says that a directory is a run's, and is locked by the process that works in it, whose pid it
+holds; it holds nothing once the run is over."""
 
 KEPT_RUNS: Final = 10
 """Of those that nobody named a directory for: enough to compare, too few to fill a disk."""
@@ -35,6 +43,8 @@ class Place:
     root: Path
     asked_for: bool
     """The user named it, so it is kept and gets the report files."""
+    lock: int
+    """Descriptor of the mark, held until `release`."""
 
     @property
     def trials(self) -> Path:
@@ -51,18 +61,37 @@ def open_place(report_dir: Path | None, run_token: str) -> Place:
     Raises:
         HarnessError: it holds files that are not ours, or cannot be written.
     """
-    place = Place(root=_root(report_dir, run_token), asked_for=report_dir is not None)
-    try:
-        _claim(place)
-    except OSError as error:
-        raise HarnessError(
-            f"{error.filename}: {error.strerror}; name a directory you can write with --report DIR"
-        ) from error
+    root = _root(report_dir, run_token)
+    with _writable(root):
+        place = Place(root=root, asked_for=report_dir is not None, lock=_claim(root))
+        _empty(place)
     return place
 
 
+def reopen_place(root: Path) -> Place:
+    """The directory of an earlier run, with all that is in it.
+
+    Raises:
+        HarnessError: it is no run's, another process works in it, or it cannot be written.
+    """
+    root = root.resolve()
+    if not (root / MARK).exists():
+        raise HarnessError(f"{root}: holds no run; name the directory that a run wrote")
+    with _writable(root):
+        lock = _lock(root)
+    return Place(root=root, asked_for=root.parent != _runs(), lock=lock)
+
+
+def release(place: Place) -> None:
+    """Let other processes work in it."""
+    os.close(place.lock)
+
+
 def keep(place: Place, report: Report) -> None:
-    """Writes the report files where they were asked for; drops a run nobody has to look at."""
+    """Writes the report files where they were asked for; drops a run nobody has to look at.
+
+    The place stays locked, so that what is written after the report has it to itself.
+    """
     if place.asked_for:
         json = orjson.dumps(to_json(report), option=orjson.OPT_INDENT_2)
         _write(place.root / "report.json", json + b"\n")
@@ -84,30 +113,77 @@ def _prune(runs: Path) -> None:
 
 
 def _lives(mark: Path) -> bool:
+    """Whether a process holds the mark."""
     try:
-        os.kill(int(mark.read_text()), 0)
-    except PermissionError:
-        return True
-    except (OSError, ValueError):
+        fd = os.open(mark, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
         return False
-    return True
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+    return False
 
 
 def _root(report_dir: Path | None, run_token: str) -> Path:
     if report_dir is not None:
         return report_dir.resolve()
+    return _runs() / run_token
+
+
+def _runs() -> Path:
+    """Where the runs are that nobody named a directory for."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache, "envkit", "preflight", run_token).resolve()
+    return Path(cache, "envkit", "preflight").resolve()
 
 
-def _claim(place: Place) -> None:
-    place.root.mkdir(parents=True, exist_ok=True)
-    mark = place.root / MARK
-    if any(place.root.iterdir()) and not mark.exists():
-        raise HarnessError(f"{place.root}: holds files of something else; name a new directory")
-    mark.write_text(str(os.getpid()))
-    if place.trials.exists():
-        shutil.rmtree(place.trials)
+@contextlib.contextmanager
+def _writable(root: Path) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise HarnessError(
+            f"{error.filename or root}: {error.strerror}; "
+            "name a directory you can write with --report DIR"
+        ) from error
+
+
+def _claim(root: Path) -> int:
+    """Make the directory ours, and lock it."""
+    root.mkdir(parents=True, exist_ok=True)
+    if any(root.iterdir()) and not (root / MARK).exists():
+        raise HarnessError(f"{root}: holds files of something else; name a new directory")
+    return _lock(root)
+
+
+def _lock(root: Path) -> int:
+    """A descriptor that holds the mark; the kernel lets go of it when this process ends."""
+    fd = os.open(root / MARK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, str(os.getpid()).encode(), 0)
+    except BlockingIOError as error:
+        pid = os.pread(fd, 20, 0).decode(errors="replace")
+        os.close(fd)
+        raise HarnessError(
+            f"{root}: process {pid} works on a run in it; wait for its end or name another"
+        ) from error
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _empty(place: Place) -> None:
+    """Nothing of an earlier run may pass for this one's."""
+    for name in (RUN_NAME, JOURNAL_NAME, "report.json", place.page.name):
+        (place.root / name).unlink(missing_ok=True)
+    for folder in (place.trials, place.root / CUT_OFF):
+        if folder.exists():
+            shutil.rmtree(folder)
     place.trials.mkdir()
 
 

@@ -11,14 +11,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, cast
 
 from envkit.preflight.fit import crowding, fit
 from envkit.preflight.host import Supply, cores, measure
+from envkit.preflight.journal import Journal
+from envkit.preflight.past import NOTHING, Past
 from envkit.preflight.report import could_not_run, make_report
 from envkit.preflight.tally import Ending, Tally
-from envkit.preflight.types import Event, Launcher, Leftover, Notice, Plan, Report, View
+from envkit.preflight.types import (
+    Event,
+    Launcher,
+    Leftover,
+    Notice,
+    Plan,
+    Report,
+    TrialSpec,
+    View,
+)
 
 CLEANUP_S: Final = 60.0
 """Killing 550 boxes takes 4 s; one that resists this long is a leak, and is reported as one."""
@@ -33,8 +45,13 @@ async def run(
     *,
     supplies: Sequence[Supply] | None = None,
     settle_s: float = SETTLE_S,
+    past: Past = NOTHING,
+    journal: Journal | None = None,
 ) -> Report:
-    """Runs a plan and judges it; ``supplies`` stands for this machine where it is given."""
+    """Runs a plan and judges it; ``supplies`` stands for this machine where it is given.
+
+    What is ``past`` is not run again, and is in the report; what happens goes to the ``journal``.
+    """
     if not plan.specs:
         return could_not_run(_no_task(plan), plan)
     room = fit(plan.concurrency, supplies or measure(plan.out_dir))
@@ -42,29 +59,34 @@ async def run(
         return could_not_run([room.line()], plan)
     before = frozenset(launcher.leftovers())
     tally, began = Tally(), time.monotonic()
+    tally.take_over(past)
     with view:
         view.notice(room.line())
         if crowd := crowding(plan.concurrency, cores()):
             view.notice(crowd)
         for task in plan.broken:
             view.notice(f"{task.name}: not run: {'; '.join(task.problems)}")
-        broke, interrupted = await _drive(plan, launcher, view, tally)
+        if past.resumed:
+            view.notice(past.line(plan))
+        hear = partial(_hear, tally, view, journal)
+        broke, interrupted = await _drive(past.remaining(plan), launcher, view, hear)
         seconds = time.monotonic() - began
         leaks = await _leaks(launcher, before, settle_s)
-    ending = Ending(seconds=seconds, leaks=leaks, broke=broke, interrupted=interrupted)
+    ending = Ending(seconds=seconds, leaks=leaks, broke=broke, interrupted=interrupted, past=past)
     return make_report(plan, tally, ending)
 
 
 async def _drive(
-    plan: Plan, launcher: Launcher, view: View, tally: Tally
+    specs: Sequence[TrialSpec], launcher: Launcher, view: View, hear: Callable[[Event], None]
 ) -> tuple[Exception | None, bool]:
     """Takes in every event; (what the launcher died of, whether we were interrupted)."""
+    if not specs:
+        return None, False
 
     async def pump() -> None:
-        async with contextlib.aclosing(launcher.run(plan.specs)) as events:
+        async with contextlib.aclosing(launcher.run(specs)) as events:
             async for event in events:
-                tally.add(event)
-                _show(view, event)
+                hear(event)
 
     work = asyncio.create_task(pump(), name="preflight")
     interrupted = False
@@ -93,8 +115,11 @@ def _innermost(error: Exception) -> Exception:
     return _innermost(cast("ExceptionGroup[Exception]", error).exceptions[0])
 
 
-def _show(view: View, event: Event) -> None:
-    """Give an event its place on the screen."""
+def _hear(tally: Tally, view: View, journal: Journal | None, event: Event) -> None:
+    """Give an event its place in the account, the journal and on the screen."""
+    tally.add(event)
+    if journal and (complaint := journal.note(event)):
+        view.notice(complaint)
     if isinstance(event, Notice):
         view.notice(event.line)
     else:

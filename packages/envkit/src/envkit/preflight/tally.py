@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from envkit.fault import Fault, HarnessError, Owner, Phase, TaskError, classify
+from envkit.preflight.past import NOTHING, Past
 from envkit.preflight.types import (
     BrokenTask,
     Event,
@@ -37,6 +38,13 @@ class Tally:
     shared_cpu_s: Mapping[str, float] = field(default_factory=dict[str, float])
     cpu_is_live: bool = True
 
+    def take_over(self, past: Past) -> None:
+        """Count what was done before this process."""
+        for record in past.records.values():
+            self.add(TrialEnded(record=record))
+        for reading in past.gauges:
+            self.add(reading)
+
     def add(self, event: Event) -> None:
         match event:
             case TrialEnded(record=record):
@@ -55,9 +63,12 @@ class Ending:
     """How a run ended."""
 
     seconds: float
+    """That this process worked on it."""
     leaks: tuple[Leftover, ...] = ()
     broke: Exception | None = None
     interrupted: bool = False
+    past: Past = NOTHING
+    """What was done before this process, which the tally holds as well."""
 
 
 def all_records(plan: Plan, tally: Tally, ending: Ending) -> tuple[TrialRecord, ...]:

@@ -14,17 +14,24 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Protocol, Self
+from typing import Any, Final, Protocol, Self
 
 from envkit.deadline import DEFAULT_BUDGETS, Budgets
+from envkit.sandbox.pace import STARTS_PER_S
+from envkit.trial.load import NO_LOAD, LoadShape
 from envkit.trial.record import Attempt, TrialRecord
 
 SCHEMA: Final = "envkit.preflight/1"
 
-PHASES: Final = ("start", "gateway", "setup", "hold", "act", "collect", "grade", "stop")
+PHASES: Final = (
+    *("start", "gateway", "setup", "hold", "idle", "think", "act", "collect", "grade", "regrade"),
+    "stop",
+)
 """The phases of a trial, as reports list them; a phase not named here follows.
 
-``hold`` is the wait for the others at the barrier."""
+``hold`` is the wait for the others at the barrier, ``idle`` and ``think`` are time that was asked
+for: a trial that waits for its engine, and the pauses between the calls of a replay. ``regrade`` is
+a second grading."""
 
 
 # --- what is run ---------------------------------------------------------------------------------
@@ -44,6 +51,12 @@ class TrialSpec:
     """The directory in which the launcher makes this trial's own directory."""
     env: str
     """``local``, ``unsafe-process`` or an import path ``module:Class``."""
+    load: LoadShape = NO_LOAD
+    """What it does beside its task."""
+    agent_args: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
+    """Keyword arguments of an agent of the user's own."""
+    env_args: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
+    """Keyword arguments of an environment of the user's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +72,8 @@ class RunOptions:
     """Hold the first wave until ``concurrency`` boxes live with answering gateways."""
     seed: int = 0
     """Seeds the jitter of starts and retries, so that a run can be repeated."""
+    starts_per_s: float = STARTS_PER_S
+    """How many attempts begin a second, at most."""
     budgets: Budgets = DEFAULT_BUDGETS
     chaos: Path | None = None
     """Where `envkit.preflight.chaos.choose` left the faults that are to strike; None for none."""
@@ -202,6 +217,9 @@ class Plan:
     seed: int = 0
     max_fault_rate: float = 0.005
     """A fraction: the share of attempts that may fault."""
+    starts_per_s: float = STARTS_PER_S
+    rerun_of: Path | None = None
+    """The directory of the run whose failed trials these are."""
 
     def __post_init__(self) -> None:
         ids = Counter(each.trial_id for each in (*self.specs, *self.broken))
@@ -441,6 +459,10 @@ class Report:
     leaks: tuple[Leftover, ...] = ()
     failed: tuple[FailedTrial, ...] = ()
     records: tuple[TrialRecord, ...] = ()
+    resumed: int = 0
+    """How often the run was killed and taken up again."""
+    cut_off: int = 0
+    """Attempts that were under way then, and were run again."""
     quarantine: tuple[Quarantined, ...] = ()
     ramp: Ramp | None = None
     comparison: Comparison | None = None

@@ -60,7 +60,7 @@ def find_leftovers() -> list[Remnant]:
 def reap() -> list[Remnant]:
     """Remove what dead runs left; returns what could not be removed."""
     for run in dead_runs():
-        _reap_run(run)
+        reap_run(run)
     return find_leftovers()
 
 
@@ -70,7 +70,8 @@ def processes(run: str) -> list[int]:
     return [pid for pid in _pids() if mark in _environment(pid).split(b"\0")]
 
 
-def _reap_run(run: str) -> None:
+def reap_run(run: str) -> list[Remnant]:
+    """Remove all that carries the token of ``run``, which must be dead; what is left."""
     until = time.monotonic() + _GONE_S
     while (pids := processes(run)) and time.monotonic() < until:
         for pid in pids:
@@ -89,6 +90,7 @@ def _reap_run(run: str) -> None:
             entry.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             path.rmdir()
+    return remnants(run)
 
 
 def _groups(run: str) -> list[str]:

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happened in a run, a line an event, as it happens: ``journal.jsonl`` in its directory.
+
+Contract: appended only, each line by one write, so that a killed process leaves at most its last
+line torn; readers pass over that. A journal that cannot be written costs no trial: it says so
+once. It tells what no record does, the gauges and the time, to the process that resumes the run;
+which trials ended is told by their records alone.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+import orjson
+
+from envkit.preflight.types import (
+    Event,
+    Notice,
+    RunGauges,
+    TrialEnded,
+    TrialPhase,
+    TrialStarted,
+)
+
+JOURNAL_NAME: Final = "journal.jsonl"
+
+
+class Journal:
+    """The journal of one process of a run."""
+
+    def __init__(self, root: Path, *, cut_off: int = 0) -> None:
+        """Begin; ``cut_off`` attempts of an earlier process are run again by this one."""
+        self._root = root
+        self._began = time.monotonic()
+        self._fd = -1
+        self._complaint = ""
+        try:
+            self._fd = _open(root / JOURNAL_NAME)
+        except OSError as error:
+            self._complaint = _complaint(root, error)
+        self._write({"event": "began", "pid": os.getpid(), "unix": time.time(), "cut_off": cut_off})
+
+    def note(self, event: Event) -> str:
+        """Add an event; a complaint where the journal cannot be written, the first time only."""
+        self._write(_line(event))
+        complaint, self._complaint = self._complaint, ""
+        return complaint
+
+    def close(self) -> None:
+        """The process is done with its run."""
+        self._write({"event": "over"})
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = -1
+
+    def _write(self, line: dict[str, Any]) -> None:
+        if self._fd < 0:
+            return
+        at = round(time.monotonic() - self._began, 3)
+        try:
+            os.write(self._fd, orjson.dumps({"at": at, **line}, option=orjson.OPT_APPEND_NEWLINE))
+        except OSError as error:
+            self._complaint = _complaint(self._root, error)
+            os.close(self._fd)
+            self._fd = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What the journal tells of the processes that worked on a run."""
+
+    processes: int
+    seconds: float
+    """From each one's beginning to the last it wrote, together."""
+    cut_off: int
+    """Attempts that were under way when one of them was killed and another ran again."""
+    gauges: tuple[RunGauges, ...]
+
+
+def read_journal(root: Path) -> Told:
+    """Read back what was written, as far as it can be read; nothing where there is no journal."""
+    processes, cut_off, seconds, ended_at = 0, 0, 0.0, 0.0
+    gauges: list[RunGauges] = []
+    for line in _lines(root / JOURNAL_NAME):
+        if line["event"] == "began":
+            processes, cut_off = processes + 1, cut_off + line["cut_off"]
+            seconds, ended_at = seconds + ended_at, 0.0
+        elif line["event"] == "gauges":
+            known = RunGauges.__slots__
+            gauges.append(RunGauges(**{name: line[name] for name in known if name in line}))
+        ended_at = line["at"]
+    return Told(
+        processes=processes, seconds=seconds + ended_at, cut_off=cut_off, gauges=tuple(gauges)
+    )
+
+
+def _open(path: Path) -> int:
+    """For appending, behind a line that a killed process may have torn."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    size = os.fstat(fd).st_size
+    if size and os.pread(fd, 1, size - 1) != b"\n":
+        os.write(fd, b"\n")
+    return fd
+
+
+def _line(event: Event) -> dict[str, Any]:
+    match event:
+        case TrialStarted(trial_id=trial):
+            return {"event": "started", "trial": trial}
+        case TrialPhase(trial_id=trial, phase=phase):
+            return {"event": "phase", "trial": trial, "phase": phase}
+        case TrialEnded(record=record):
+            return {"event": "ended", "trial": record.trial_id, "dir": record.trial_dir.name}
+        case RunGauges():
+            return {"event": "gauges", **asdict(event)}
+        case Notice(line=line):
+            return {"event": "notice", "line": line.encode(errors="replace").decode()}
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    for line in path.read_bytes().splitlines() if path.is_file() else ():
+        try:
+            read = orjson.loads(line)
+        except ValueError:
+            continue
+        if isinstance(read, dict) and {"at", "event"} <= read.keys():
+            yield cast("dict[str, Any]", read)
+
+
+def _complaint(root: Path, error: OSError) -> str:
+    return f"{root / JOURNAL_NAME}: {error.strerror}; what is asked of it later is lost"
