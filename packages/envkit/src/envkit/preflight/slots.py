@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a trial took of its slot: seconds, CPU, memory, boxes.
+
+Contract: pure. The wait at the barrier is left out everywhere: it is there to have all boxes live
+at one instant, and a training run has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from envkit.trial.record import Attempt, TrialRecord
+
+BARRIER: Final = "hold"
+"""The phase that is no part of a trial's own life."""
+VERIFIES: Final = "grade"
+"""The phase in which the verifier's box lives."""
+
+
+def own_phases(attempt: Attempt) -> dict[str, float]:
+    """Seconds by phase without the wait at the barrier."""
+    return {name: seconds for name, seconds in attempt.phases.items() if name != BARRIER}
+
+
+def slot_s(record: TrialRecord) -> float:
+    """Seconds for which a trial took a slot, over all its attempts."""
+    return sum(sum(own_phases(attempt).values()) for attempt in record.attempts)
+
+
+def cpu_s(record: TrialRecord) -> float:
+    """CPU seconds of all attempts and all parts."""
+    return sum(sum(attempt.cpu_s.values()) for attempt in record.attempts)
+
+
+def peak_memory_mib(record: TrialRecord) -> float:
+    """Of the attempt that took most; 0 where it could not be read."""
+    return max((attempt.peak_memory_mib for attempt in record.attempts), default=0.0)
+
+
+def box_s(record: TrialRecord) -> Mapping[str, float]:
+    """Seconds for which each kind of box lived, over all attempts."""
+    graded = sum(attempt.phases.get(VERIFIES, 0.0) for attempt in record.attempts)
+    served = any("gateway" in attempt.phases for attempt in record.attempts)
+    whole = slot_s(record)
+    return {"agent": whole, "gateway": whole if served else 0.0, "verifier": graded}
+
+
+def span_s(records: list[TrialRecord]) -> float:
+    """From the first start to the last end; 0 where nothing was started."""
+    started = [r for r in records if r.attempts and r.attempts[0].started_at > 0]
+    if not started:
+        return 0.0
+    begin = min(record.attempts[0].started_at for record in started)
+    return max(record.attempts[0].started_at + record.seconds for record in started) - begin
