@@ -49,7 +49,7 @@ def make_report(plan: Plan, tally: Tally, ending: Ending) -> Report:
         trials=len(records),
         attempts=attempts,
         peak_live=tally.peak_live,
-        seconds=ending.seconds,
+        seconds=ending.past.seconds + ending.seconds,
         rewards=stats.rewards(valid, len(records) - len(valid)),
         faults=fault_rows(records),
         fault_rate=found.fault_rate,
@@ -63,6 +63,8 @@ def make_report(plan: Plan, tally: Tally, ending: Ending) -> Report:
         leaks=ending.leaks,
         failed=tuple(failed_trial(plan, record) for record in records if is_failed(plan, record)),
         records=records,
+        resumed=ending.past.resumed,
+        cut_off=ending.past.cut_off,
     )
 
 

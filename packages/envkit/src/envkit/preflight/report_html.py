@@ -14,7 +14,7 @@ from typing import Final
 from envkit.preflight.gate import rate_line
 from envkit.preflight.markup import Child, Html, el
 from envkit.preflight.plots import legend, phase_plot, reward_plot, timeline
-from envkit.preflight.report_text import NOT_LIVE, cpu_rows, reward_line
+from envkit.preflight.report_text import NOT_LIVE, cpu_rows, history, reward_line
 from envkit.preflight.text import percent, seconds
 from envkit.preflight.types import FailedTrial, Plan, Report
 
@@ -43,7 +43,8 @@ def _header(report: Report) -> Html:
     badge = el(
         "h1", el("span", label, class_=f"badge {report.verdict.value.lower()}"), " preflight"
     )
-    return el("header", badge, reasons, _plan(report.plan) if report.plan else "")
+    told = [_note(line) for line in history(report)]
+    return el("header", badge, reasons, _plan(report.plan) if report.plan else "", told)
 
 
 def _plan(plan: Plan) -> Html:

@@ -42,6 +42,7 @@ def to_json(report: Report) -> dict[str, Any]:
         },
         "leaked": [asdict(leak) for leak in report.leaks],
         "failed": [_failed_json(trial) for trial in report.failed],
+        "resumed": {"times": report.resumed, "attempts_cut_off": report.cut_off},
         **_plan_json(report.plan),
     }
 
@@ -92,6 +93,7 @@ def _plan_json(plan: Plan | None) -> dict[str, Any]:
         "seed": plan.seed,
         "max_fault_rate": plan.max_fault_rate,
         "run_token": plan.run_token,
+        "rerun_of": str(plan.rerun_of) if plan.rerun_of else None,
         "broken": [
             {"task": task.name, "dir": str(task.dir), "problems": list(task.problems)}
             for task in plan.broken

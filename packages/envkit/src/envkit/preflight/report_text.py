@@ -92,8 +92,20 @@ def _figures(report: Report) -> Iterator[Text]:
         f"in {seconds(report.seconds)}: {report.peak_live} live at the peak{memory}, "
         f"{cpu:.1f} CPU s{stalls}"
     )
+    for line in history(report):
+        yield Text(one_line(line, 1000))
     yield Text(f"reward {reward_line(report.rewards, report.trials)}")
     yield Text(f"faults {rate_line(report.fault_rate)}")
+
+
+def history(report: Report) -> Iterator[str]:
+    """What is to be known of a run that is not the only one, or not of one piece."""
+    if report.resumed:
+        times = "once" if report.resumed == 1 else f"{report.resumed} times"
+        cut_off = count(report.cut_off, "attempt")
+        yield f"killed and resumed {times}; {cut_off} under way then ran again"
+    if report.plan and report.plan.rerun_of:
+        yield f"only trials that failed in {report.plan.rerun_of}"
 
 
 def reward_line(rewards: Rewards, trials: int) -> str:
