@@ -23,6 +23,7 @@ from envkit.fault import EnvkitError, HarnessError, Phase, Policy, classify
 from envkit.sandbox.prepare import Prepared
 from envkit.sandbox.session import Server
 from envkit.task import load_task
+from envkit.trial.load import LoadShape
 from envkit.trial.record import ATTEMPT_NAME, Attempt, attempt_from_dict
 from envkit.trial.request import TrialRequest
 
@@ -73,15 +74,36 @@ async def run_attempt(server: Server, order: Order) -> Attempt:
         return Attempt(number=request.attempt, started_at=started_at, faults=(fault,))
 
 
-def limit_s(task_dir: Path, budgets: Budgets) -> float:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFacts:
+    """What a launcher must know of a task."""
+
+    limit_s: float
     """Seconds after which a trial's process is killed: its own timeouts and all its budgets."""
+    again_s: float
+    """Seconds that a second grading may take on top."""
+    expected_tools: tuple[str, ...] = ()
+    """All that its world's servers must list."""
+
+    def limit_with(self, load: LoadShape) -> float:
+        """The limit of a trial that does more than its task."""
+        return self.limit_s + load.hold_s + (self.again_s if load.grade_twice else 0.0)
+
+
+def task_facts(task_dir: Path, budgets: Budgets) -> TaskFacts:
+    """Of a task that cannot be read, what its trials need to say so."""
     around_s = 2 * (budgets.start_s + budgets.stop_s) + budgets.gateway_start_s + budgets.setup_s
     around_s += budgets.mcp_connect_s + budgets.mcp_close_s + _TRANSFERS * budgets.transfer_s
     try:
         task = load_task(task_dir)
     except EnvkitError:
-        return around_s
-    return task.agent_timeout_s + task.verifier_timeout_s + around_s
+        return TaskFacts(limit_s=around_s, again_s=0.0)
+    carried_s = budgets.start_s + budgets.stop_s + _TRANSFERS * budgets.transfer_s
+    return TaskFacts(
+        limit_s=task.agent_timeout_s + task.verifier_timeout_s + around_s,
+        again_s=task.verifier_timeout_s + carried_s,
+        expected_tools=task.world.expected_tools if task.world else (),
+    )
 
 
 def _open_log(trial_dir: Path) -> int:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from envkit.fault import Fault, Phase, classify
-from envkit.preflight.attempt import Order, limit_s, run_attempt
+from envkit.preflight.attempt import Order, TaskFacts, run_attempt, task_facts
 from envkit.preflight.chaos.order import Injector
 from envkit.preflight.host import cores
 from envkit.preflight.starts import STARTS_A_CORE, Starts
@@ -42,7 +42,7 @@ from envkit.preflight.types import (
 from envkit.preflight.waves import Barrier
 from envkit.retry import Backoff, retry
 from envkit.sandbox.channel import ChannelClosed
-from envkit.sandbox.pace import STARTS_PER_S, Pace
+from envkit.sandbox.pace import Pace
 from envkit.sandbox.prepare import Prepared, prepare
 from envkit.sandbox.reaper import remnants
 from envkit.sandbox.session import Server, forkserver
@@ -72,7 +72,7 @@ class _Trial:
     spec: TrialSpec
     prepared: Prepared | Fault | None
     """None where nothing is to be prepared here; a fault where it could not be."""
-    limit_s: float
+    facts: TaskFacts
     earlier: tuple[Attempt, ...] = ()
     """Attempts that had ended when an earlier process of this run was killed."""
     attempts: list[Attempt] = field(init=False)
@@ -93,7 +93,9 @@ class ForkServerLauncher:
         self._random = random.Random(options.seed)
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._slots = asyncio.Semaphore(options.concurrency)
-        self._starts = Starts(math.ceil(STARTS_A_CORE * cores()), Pace(STARTS_PER_S, self._random))
+        self._starts = Starts(
+            math.ceil(STARTS_A_CORE * cores()), Pace(options.starts_per_s, self._random)
+        )
         self._barrier = Barrier()
         self._memory_before = 0.0
         self._temporary = options.out_dir.absolute() / TEMPORARY
@@ -150,11 +152,11 @@ class ForkServerLauncher:
 
     def _prepare_all(self, specs: Sequence[TrialSpec]) -> list[_Trial]:
         """Build roots and worlds once a task; one that cannot be prepared fails in its trials."""
-        shared: dict[Path, tuple[Prepared | Fault | None, float]] = {}
+        shared: dict[Path, tuple[Prepared | Fault | None, TaskFacts]] = {}
         for spec in specs:
             if spec.task_dir not in shared:
-                seconds = limit_s(spec.task_dir, self._options.budgets)
-                shared[spec.task_dir] = (self._prepared(spec.task_dir), seconds)
+                facts = task_facts(spec.task_dir, self._options.budgets)
+                shared[spec.task_dir] = (self._prepared(spec.task_dir), facts)
         earlier = self._options.earlier
         return [
             _Trial(spec, *shared[spec.task_dir], earlier.get(spec.trial_id, ())) for spec in specs
@@ -227,11 +229,15 @@ class ForkServerLauncher:
             environment=self._environment,
             budgets=self._options.budgets,
             unsafe=self._unsafe,
+            load=trial.spec.load,
+            expected_tools=trial.facts.expected_tools,
+            agent_args=trial.spec.agent_args,
+            env_args=trial.spec.env_args,
         )
         order = Order(
             request=request,
             prepared=trial.prepared,
-            limit_s=trial.limit_s,
+            limit_s=trial.facts.limit_with(trial.spec.load),
             hold=self._barrier.armed,
             env={**os.environ, "TMPDIR": str(self._temporary)},
         )

@@ -20,9 +20,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from envkit.agent.think import Think
 from envkit.fault import HarnessError
+from envkit.preflight.load import args_of, hold_of, no_times, starts_of, think_of
 from envkit.preflight.types import BrokenTask, Plan, TrialSpec
 from envkit.task import Problem, Severity, Task, find_tasks, lint, load_task
+from envkit.trial.load import LoadShape
 
 KNOWN_AGENTS: Final = ("replay", "oracle", "nop")
 KNOWN_ENVS: Final = ("local", "unsafe-process")
@@ -48,6 +51,28 @@ class Request:
     """Only the first tasks, by name."""
     max_fault_rate: float = 0.005
     seed: int = 0
+    think: str = ""
+    """Time between the calls of a replay, as `envkit.agent.think.parse_think` reads it."""
+    hold_s: float = 0.0
+    """Seconds in which each trial sits idle."""
+    grade_twice: bool = False
+    """Grade every trial a second time; else the first of each task that has several."""
+    starts_per_s: float | None = None
+    """None is the rate that suits our own boxes."""
+    agent_args: tuple[str, ...] = ()
+    """``name=value`` for an agent of the user's own."""
+    env_args: tuple[str, ...] = ()
+    """The same for an environment."""
+
+    def load(self, sample: int) -> LoadShape:
+        """What a trial does beside its task."""
+        return LoadShape(
+            think=self.think,
+            hold_s=hold_of(self.hold_s),
+            canary=self.run_token,
+            grade_twice=self.grade_twice or (sample == 0 and (self.repeat or 0) > 1),
+            seed=self.seed,
+        )
 
 
 def make_plan(request: Request) -> Plan:
@@ -55,13 +80,17 @@ def make_plan(request: Request) -> Plan:
 
     Raises:
         TaskError: the directory is missing or holds no task.
-        HarnessError: the agent or the environment is none that we know the form of.
+        HarnessError: an option is out of its range, or the agent or the environment is none that
+            we know the form of.
     """
     known("--agent", request.agent, KNOWN_AGENTS)
     known("--env", request.env, KNOWN_ENVS)
+    think = think_of(request.think, request.agent)
+    agent_args = args_of("--agent-arg", request.agent_args, ":" in request.agent)
+    env_args = args_of("--env-arg", request.env_args, ":" in request.env)
     dirs = [path.resolve() for path in find_tasks(request.source)[: request.limit]]
     slugs = slugs_of([path.name for path in dirs])
-    checked = [_check(path, request.agent) for path in dirs]
+    checked = [_check(path, request.agent, think) for path in dirs]
     concurrency = 1 if request.env == UNSAFE else request.concurrency
     sound = [path for path, problems in zip(dirs, checked, strict=True) if not problems]
     broken = [
@@ -79,6 +108,9 @@ def make_plan(request: Request) -> Plan:
             agent=request.agent,
             out_dir=request.out_dir,
             env=request.env,
+            load=request.load(sample),
+            agent_args=agent_args,
+            env_args=env_args,
         )
         for path, sample in spread(sound, concurrency, request.repeat)
     )
@@ -93,6 +125,7 @@ def make_plan(request: Request) -> Plan:
         run_token=request.run_token,
         seed=request.seed,
         max_fault_rate=request.max_fault_rate,
+        starts_per_s=starts_of(request.starts_per_s),
     )
 
 
@@ -157,11 +190,12 @@ def _with_digest(name: str, slug: str) -> str:
     return f"{slug[:SLUG_MOST]}-{hashlib.sha256(os.fsencode(name)).hexdigest()[:12]}"
 
 
-def _check(path: Path, agent: str) -> tuple[str, ...]:
+def _check(path: Path, agent: str, think: Think) -> tuple[str, ...]:
     """Why a task cannot be run by this agent; empty for a sound one."""
     try:
         errors = [_line(problem) for problem in lint(path) if problem.severity is Severity.ERROR]
-        return tuple(errors or _unfit(load_task(path), agent))
+        task = load_task(path) if not errors else None
+        return tuple(errors if task is None else [*_unfit(task, agent), *no_times(task, think)])
     except Exception as error:  # a task may break a check in any way; the run goes on without it
         return (f"{type(error).__name__}: {error}",)
 

@@ -18,11 +18,13 @@ from envkit.sandbox import ledger, session
 from envkit.sandbox.prepare import Prepared
 from envkit.trial.record import write_attempt
 from envkit.trial.request import TrialRequest
+from envkit.trial.rehearsal import rehearse
 from envkit.trial.run import run_trial
 
 _WARM: Final = (
     "harbor.agents.nop",
     "harbor.agents.oracle",
+    "harbor.trial.regrade",
     "harbor.trial.single_step",
     "harbor.verifier.verifier",
     "envkit.agent.replay",
@@ -31,9 +33,10 @@ _WARM: Final = (
 
 
 def warm() -> None:
-    """Import what every trial needs, in the fork server before the first fork."""
+    """Import what every trial needs and run one that is nowhere, before the first fork."""
     for name in _WARM:
         import_module(name)
+    rehearse()
 
 
 def main(spec: dict[str, Any], sock: socket.socket) -> None:
