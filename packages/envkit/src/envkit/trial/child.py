@@ -17,8 +17,8 @@ from typing import Any, Final
 from envkit.sandbox import ledger, session
 from envkit.sandbox.prepare import Prepared
 from envkit.trial.record import write_attempt
-from envkit.trial.request import TrialRequest
 from envkit.trial.rehearsal import rehearse
+from envkit.trial.request import TrialRequest
 from envkit.trial.run import run_trial
 
 _WARM: Final = (
