@@ -2,9 +2,8 @@
 """A whole trial over an environment that is nowhere, run once in the process that trials fork from.
 
 Contract: what a first trial allocates and imports is there before the fork, where all trials share
-its pages, and is not made once in each. It starts nothing, reads no task of anybody, leaves no file and no thread.
-By the time its agent acts, a trial's process has 9 MiB of its own; without the
-rehearsal it had 16.
+its pages. It starts nothing, reads no task of anybody, leaves no file and no thread. By the time
+its agent acts, a trial's process has 9 MiB of its own; without the rehearsal it had 16.
 """
 
 from __future__ import annotations
