@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from envkit.fault import EnvkitError
 from envkit.preflight import stats
 from envkit.preflight.failed import failed_trial, is_failed
 from envkit.preflight.gate import Findings, breaches, count_faulted, summary
+from envkit.preflight.quarantine import quarantine
 from envkit.preflight.tables import cpu_by_part, cpu_by_phase, fault_rows, phase_quantiles
 from envkit.preflight.tally import Ending, Tally, all_records, broken_record
 from envkit.preflight.text import count, one_line
 from envkit.preflight.types import Leftover, Plan, Report, Verdict
+from envkit.trial.record import TrialRecord
 
 
 def could_not_run(
@@ -21,7 +24,12 @@ def could_not_run(
     """The report of a run in which no trial came to an end of its own."""
     records = tuple(broken_record(task, plan) for task in plan.broken) if plan else ()
     return Report(
-        verdict=Verdict.COULD_NOT_RUN, why=tuple(why), plan=plan, records=records, leaks=leaks
+        verdict=Verdict.COULD_NOT_RUN,
+        why=tuple(why),
+        plan=plan,
+        records=records,
+        leaks=leaks,
+        quarantine=quarantine(plan, records) if plan else (),
     )
 
 
@@ -41,30 +49,40 @@ def make_report(plan: Plan, tally: Tally, ending: Ending) -> Report:
         interrupted=ending.interrupted,
     )
     verdict, why = _judge(found, ending)
-    valid = [r.reward for r in records if r.reward_valid and r.reward is not None]
-    return Report(
+    report = Report(
         verdict=verdict,
         why=why,
         plan=plan,
-        trials=len(records),
-        attempts=attempts,
         peak_live=tally.peak_live,
         seconds=ending.past.seconds + ending.seconds,
-        rewards=stats.rewards(valid, len(records) - len(valid)),
-        faults=fault_rows(records),
-        fault_rate=found.fault_rate,
-        phases=phase_quantiles(records),
-        cpu_s=cpu_by_part(records),
-        cpu_by_phase=cpu_by_phase(records),
         shared_cpu_s=tally.shared_cpu_s,
         cpu_is_live=tally.cpu_is_live,
         peak_memory_mib=tally.peak_memory_mib,
         loop_stall_ms=stats.quantiles(tally.stalls_ms),
         leaks=ending.leaks,
-        failed=tuple(failed_trial(plan, record) for record in records if is_failed(plan, record)),
-        records=records,
         resumed=ending.past.resumed,
         cut_off=ending.past.cut_off,
+    )
+    return counted(report, plan, records)
+
+
+def counted(report: Report, plan: Plan, records: tuple[TrialRecord, ...]) -> Report:
+    """The report with all that follows from its records."""
+    bad, attempts = count_faulted(records)
+    valid = [r.reward for r in records if r.reward_valid and r.reward is not None]
+    return replace(
+        report,
+        trials=len(records),
+        attempts=attempts,
+        rewards=stats.rewards(valid, len(records) - len(valid)),
+        faults=fault_rows(records),
+        fault_rate=stats.rate(bad, attempts),
+        phases=phase_quantiles(records),
+        cpu_s=cpu_by_part(records),
+        cpu_by_phase=cpu_by_phase(records),
+        failed=tuple(failed_trial(plan, record) for record in records if is_failed(plan, record)),
+        records=records,
+        quarantine=quarantine(plan, records),
     )
 
 

@@ -11,7 +11,9 @@ from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from typing import Final
 
+from envkit.preflight import change_views, estimate, ramp_views
 from envkit.preflight.gate import rate_line
+from envkit.preflight.knee import knee_line
 from envkit.preflight.markup import Child, Html, el
 from envkit.preflight.plots import legend, phase_plot, reward_plot, timeline
 from envkit.preflight.report_text import NOT_LIVE, cpu_rows, history, reward_line
@@ -60,11 +62,19 @@ def _plan(plan: Plan) -> Html:
 def _sections(report: Report) -> Iterator[Html]:
     if report.attempts:
         yield _tiles(report)
+        yield from _measured(report)
         yield _section("Rewards by task", reward_plot(report.records), _note(_reward(report)))
     if report.faults:
         yield _section(
             "Faults by owner and class", _faults(report), _note(rate_line(report.fault_rate))
         )
+    if report.quarantine:
+        rows = [
+            [each.task, el("code", reason.code), reason.message]
+            for each in report.quarantine
+            for reason in each.reasons
+        ]
+        yield _section("Not to be trained on", _table(["task", "reason", "what was seen"], rows))
     if report.failed:
         few = len(report.failed) <= OPEN_UP_TO
         yield _section("Failed trials", [_failed(trial, few) for trial in report.failed])
@@ -82,6 +92,24 @@ def _sections(report: Report) -> Iterator[Html]:
         yield _section("CPU seconds", _cpu(report), _note(note))
 
 
+def _measured(report: Report) -> Iterator[Html]:
+    """What was asked for beside the run itself."""
+    if report.ramp:
+        levels = [ramp_views.cells(level) for level in report.ramp.levels]
+        plot, line = ramp_views.plot(report.ramp), knee_line(report.ramp)
+        yield _section("Ramp", plot, _note(line), _table(list(ramp_views.HEAD), levels))
+    if report.comparison:
+        rows = [change_views.cells(change) for change in report.comparison.changes]
+        note = _note(f"{report.comparison.baseline}. {CHANCE_NOTE}")
+        yield _section("Against the baseline", _table(list(change_views.HEAD), rows), note)
+    if report.estimate:
+        yield _section("The real run", [el("p", line) for line in estimate.lines(report.estimate)])
+
+
+CHANCE_NOTE: Final = (
+    "Medians, means of rewards, shares of attempts. Only what differs beyond chance, all measures "
+    "taken together, is better or worse; a machine that was busier on that day differs as well."
+)
 OPEN_UP_TO: Final = 3
 """Failed trials whose logs are shown without a click."""
 CPU_NOTE: Final = (

@@ -10,7 +10,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from envkit.preflight.types import LEAK_NAMES, SCHEMA, FailedTrial, FaultRow, Plan, Report, Rewards
+from envkit.preflight.outcomes import outcomes, to_rows
+from envkit.preflight.types import (
+    LEAK_NAMES,
+    SCHEMA,
+    FailedTrial,
+    FaultRow,
+    Plan,
+    Ramp,
+    Report,
+    Rewards,
+)
 
 
 def to_json(report: Report) -> dict[str, Any]:
@@ -43,8 +53,21 @@ def to_json(report: Report) -> dict[str, Any]:
         "leaked": [asdict(leak) for leak in report.leaks],
         "failed": [_failed_json(trial) for trial in report.failed],
         "resumed": {"times": report.resumed, "attempts_cut_off": report.cut_off},
+        "quarantine": [asdict(task) for task in report.quarantine],
+        "ramp": _ramp_json(report.ramp) if report.ramp else None,
+        "comparison": asdict(report.comparison) if report.comparison else None,
+        "estimate": asdict(report.estimate) if report.estimate else None,
+        "outcomes": to_rows(outcomes(report)),
         **_plan_json(report.plan),
     }
+
+
+def _ramp_json(ramp: Ramp) -> dict[str, Any]:
+    levels = [
+        {**asdict(level), "trials": len(level.trials), "per_hour": 3600 * level.per_s}
+        for level in ramp.levels
+    ]
+    return {"levels": levels, "knee": ramp.knee, "grows": ramp.grows}
 
 
 def _rewards_json(rewards: Rewards) -> dict[str, Any]:

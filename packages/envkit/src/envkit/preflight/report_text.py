@@ -14,6 +14,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from envkit.preflight import change_views, estimate, ramp_views
+from envkit.preflight.columns import columns
 from envkit.preflight.gate import rate_line
 from envkit.preflight.text import count, one_line, seconds
 from envkit.preflight.types import FailedTrial, Report, Rewards, Verdict
@@ -36,10 +38,13 @@ def print_report(report: Report, console: Console) -> None:
 
 
 def _parts(report: Report) -> Iterator[RenderableType]:
-    if report.phases:
+    if report.ramp:  # what all levels have together says little of any of them
+        yield from ramp_views.text(report.ramp)
+        yield Text()
+    if report.phases and not report.ramp:
         yield _phases(report)
         yield Text()
-    if report.cpu_by_phase:
+    if report.cpu_by_phase and not report.ramp:
         yield _cpu(report)
         if not report.cpu_is_live:
             yield Text(NOT_LIVE, style="dim")
@@ -51,12 +56,19 @@ def _parts(report: Report) -> Iterator[RenderableType]:
         yield _faults(report)
         yield Text()
     yield from _failed(report)
+    if report.comparison:
+        yield from change_views.text(report.comparison)
+        yield Text()
+    if report.estimate:
+        yield from (Text(line) for line in estimate.lines(report.estimate))
+        yield Text()
+    yield from _quarantine(report)
     yield from _leaks(report)
     yield from _verdict(report)
 
 
 def _phases(report: Report) -> Table:
-    table = _table("phase", *("n", "p50", "p95", "p99", "max"))
+    table = columns("phase", *("n", "p50", "p95", "p99", "max"))
     for name, row in report.phases.items():
         values = (seconds(value) for value in (row.p50, row.p95, row.p99, row.max))
         table.add_row(Text(one_line(name, 30)), str(row.n), *values)
@@ -64,7 +76,7 @@ def _phases(report: Report) -> Table:
 
 
 def _cpu(report: Report) -> Table:
-    table = _table("CPU seconds", "a trial", "of the run")
+    table = columns("CPU seconds", "a trial", "of the run")
     for kind, name, spent, a_trial in cpu_rows(report):
         shown = f"{a_trial:.3f}" if a_trial is not None else ""
         table.add_row(Text(one_line(f"{kind} {name}", 40)), shown, f"{spent:.1f}")
@@ -103,7 +115,7 @@ def history(report: Report) -> Iterator[str]:
     if report.resumed:
         times = "once" if report.resumed == 1 else f"{report.resumed} times"
         cut_off = count(report.cut_off, "attempt")
-        yield f"killed and resumed {times}; {cut_off} under way then ran again"
+        yield f"resumed {times}; {cut_off} under way at an end of its process ran again"
     if report.plan and report.plan.rerun_of:
         yield f"only trials that failed in {report.plan.rerun_of}"
 
@@ -120,7 +132,7 @@ def reward_line(rewards: Rewards, trials: int) -> str:
 
 
 def _faults(report: Report) -> Table:
-    table = _table("fault", "count", "retried", left=("owner", "example"))
+    table = columns("fault", "count", "retried", left=("owner", "example"))
     for row in report.faults:
         example = f"{row.example_trial} in {row.example_phase}: {row.example_message}"
         table.add_row(
@@ -149,6 +161,18 @@ def _failed_trial(trial: FailedTrial) -> Iterator[Text]:
     yield Text.assemble(("  files ", "dim"), one_line(trial.trial_dir, 400))
 
 
+def _quarantine(report: Report) -> Iterator[Text]:
+    """One line a task; its reasons by their names, what was seen is in the files."""
+    for each in report.quarantine[:FAILED_SHOWN]:
+        codes = ", ".join(reason.code for reason in each.reasons)
+        yield Text(f"not to be trained on  {one_line(each.task, 80)}: {codes}", style="yellow")
+    rest = len(report.quarantine) - FAILED_SHOWN
+    if rest > 0:
+        yield Text(f"and {count(rest, 'more task')} not to be trained on, in the report's files")
+    if report.quarantine:
+        yield Text()
+
+
 def _leaks(report: Report) -> Iterator[Text]:
     for leak in report.leaks:
         yield Text(f"left behind  {leak.kind}  {one_line(leak.what, 200)}", style="red")
@@ -159,13 +183,3 @@ def _verdict(report: Report) -> Iterator[Text]:
     for first, line in enumerate(report.why):
         head = label if first == 0 else " " * len(label)
         yield Text.assemble((head, COLOUR[report.verdict]), f"  {one_line(line, 1000)}")
-
-
-def _table(name: str, *numbers: str, left: tuple[str, ...] = ()) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column(name, no_wrap=True)
-    for number in numbers:
-        table.add_column(number, justify="right", no_wrap=True)
-    for text in left:
-        table.add_column(text, overflow="fold")
-    return table

@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a trial took of its slot: seconds, CPU, memory, boxes.
 
-Contract: pure. The wait at the barrier is left out everywhere: it is there to have all boxes live
-at one instant, and a training run has none.
+Contract: pure. What a training run has not is left out everywhere: the wait at the barrier, which
+is there to have all boxes live at one instant, and a second grading.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from envkit.trial.record import Attempt, TrialRecord
 
-BARRIER: Final = "hold"
-"""The phase that is no part of a trial's own life."""
+ASIDE: Final = frozenset({"hold", "regrade"})
+"""Phases that are no part of a trial's own life."""
 VERIFIES: Final = "grade"
 """The phase in which the verifier's box lives."""
 
 
 def own_phases(attempt: Attempt) -> dict[str, float]:
-    """Seconds by phase without the wait at the barrier."""
-    return {name: seconds for name, seconds in attempt.phases.items() if name != BARRIER}
+    """Seconds by phase, but for those that only a preflight has."""
+    return {name: seconds for name, seconds in attempt.phases.items() if name not in ASIDE}
 
 
 def slot_s(record: TrialRecord) -> float:
@@ -46,7 +46,7 @@ def box_s(record: TrialRecord) -> Mapping[str, float]:
     return {"agent": whole, "gateway": whole if served else 0.0, "verifier": graded}
 
 
-def span_s(records: list[TrialRecord]) -> float:
+def span_s(records: Sequence[TrialRecord]) -> float:
     """From the first start to the last end; 0 where nothing was started."""
     started = [r for r in records if r.attempts and r.attempts[0].started_at > 0]
     if not started:
