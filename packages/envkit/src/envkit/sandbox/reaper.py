@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from envkit.sandbox import cgroup
 from envkit.sandbox.stage import OWNER, STAGE_NAME, STAGES
 
 _GONE_S: Final = 10.0
+_MARK: Final = re.compile(rb"ENVKIT_RUN=([0-9a-f]{16})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -45,7 +47,7 @@ def remnants(run: str) -> list[Remnant]:
 def dead_runs() -> list[str]:
     """Tokens of runs whose owner is gone but which left something."""
     stages = (STAGE_NAME.fullmatch(path.name) for path in STAGES.iterdir())
-    runs = {match[1] for match in stages if match}
+    runs = {match[1] for match in stages if match} | set(_tokens())
     parent = cgroup.find_parent()
     if parent:
         runs |= {name.split("-", 1)[0] for name in cgroup.leftovers(parent)}
@@ -64,26 +66,11 @@ def reap() -> list[Remnant]:
     return find_leftovers()
 
 
-def processes(run: str) -> list[int]:
-    """Pids whose starting environment carries the token of ``run``."""
-    mark = f"ENVKIT_RUN={run}".encode()
-    return [pid for pid in _pids() if mark in _environment(pid).split(b"\0")]
-
-
 def reap_run(run: str) -> list[Remnant]:
     """Remove all that carries the token of ``run``, which must be dead; what is left."""
     until = time.monotonic() + _GONE_S
-    while (pids := processes(run)) and time.monotonic() < until:
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(0.05)
-    parent = cgroup.find_parent()
-    for name in _groups(run) if parent else ():
-        group = cgroup.Group.named(parent, name)  # pyright: ignore[reportArgumentType]
-        while not group.remove() and time.monotonic() < until:
-            group.kill()
-            time.sleep(0.05)
+    _kill(run, until)
+    _remove_groups(run, until)
     for path in _files(run):
         (path / OWNER).unlink(missing_ok=True)
         for entry in path.glob("*.sock"):
@@ -91,6 +78,29 @@ def reap_run(run: str) -> list[Remnant]:
         with contextlib.suppress(OSError):
             path.rmdir()
     return remnants(run)
+
+
+def processes(run: str) -> list[int]:
+    """Pids whose starting environment carries the token of ``run``."""
+    mark = f"ENVKIT_RUN={run}".encode()
+    return [pid for pid in _pids() if mark in _environment(pid).split(b"\0")]
+
+
+def _kill(run: str, until: float) -> None:
+    while (pids := processes(run)) and time.monotonic() < until:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.05)
+
+
+def _remove_groups(run: str, until: float) -> None:
+    parent = cgroup.find_parent()
+    for name in _groups(run) if parent else ():
+        group = cgroup.Group.named(parent, name)  # pyright: ignore[reportArgumentType]
+        while not group.remove() and time.monotonic() < until:
+            group.kill()
+            time.sleep(0.05)
 
 
 def _groups(run: str) -> list[str]:
@@ -121,6 +131,14 @@ def _owner_lives(run: str) -> bool:
     except (OSError, ValueError):
         return bool(_server(run))
     return True
+
+
+def _tokens() -> Iterator[str]:
+    """Of the runs that live processes belong to."""
+    for pid in _pids():
+        for line in _environment(pid).split(b"\0"):
+            if match := _MARK.fullmatch(line):
+                yield match[1].decode()
 
 
 def _server(run: str) -> list[int]:

@@ -28,6 +28,7 @@ from envkit.deadline import deadline
 from envkit.fault import SandboxUnavailable
 from envkit.sandbox.channel import Channel, EventSink
 from envkit.sandbox.prepare import Prepared, prepare
+from envkit.sandbox.reaper import reap_run
 from envkit.sandbox.spec import ServerSettings
 from envkit.sandbox.stage import OWNER, STAGES
 
@@ -182,6 +183,8 @@ async def forkserver(
     finally:
         server.channel.close()
         await _end(server.process)
+        if server.process.returncode:  # it was killed, and took nothing away
+            await asyncio.to_thread(reap_run, server.run)
         _remove_stage(server.stage)
 
 
@@ -219,7 +222,7 @@ async def _start(
             complaints.seek(0)
             if isinstance(error, _ServerEnded):
                 said = complaints.read().decode(errors="replace")
-                raise SandboxUnavailable(_last_line(said)) from None
+                raise SandboxUnavailable(_last_line(said, process.returncode)) from None
             raise
     return Server(channel, stage, process, run, int(said["cgroup"]))
 
@@ -303,7 +306,7 @@ def _remove_stage(stage: Path) -> None:
         stage.rmdir()
 
 
-def _last_line(text: str) -> str:
+def _last_line(text: str, status: int) -> str:
     lines = [line for line in text.strip().splitlines() if line.strip()]
-    last = lines[-1] if lines else "the sandbox server ended without a word"
+    last = lines[-1] if lines else f"the sandbox server ended with {status} and without a word"
     return last.removeprefix("envkit.fault.errors.SandboxUnavailable: ")
