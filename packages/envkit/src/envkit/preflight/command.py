@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import shlex
 import signal
 import sys
 import tempfile
@@ -326,3 +327,6 @@ def _print(report: Report, place: Place | None) -> None:
     print_report(report, console)
     if place is not None and place.root.exists() and not failed:
         console.print(Text(f"files  {place.root}"), soft_wrap=True)
+        if report.verdict is Verdict.INTERRUPTED:
+            line = shlex.join(["envkit", "preflight", "--resume", str(place.root)])
+            console.print(Text(f"resume {line}"), soft_wrap=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, cast
@@ -44,6 +44,11 @@ class Journal:
         except OSError as error:
             self._complaint = _complaint(root, error)
         self._write({"event": "began", "pid": os.getpid(), "unix": time.time(), "cut_off": cut_off})
+
+    @property
+    def root(self) -> str:
+        """The directory of the run."""
+        return str(self._root)
 
     def note(self, event: Event) -> str:
         """Add an event; a complaint where the journal cannot be written, the first time only."""
@@ -80,23 +85,36 @@ class Told:
     cut_off: int
     """Attempts that were under way when one of them was killed and another ran again."""
     gauges: tuple[RunGauges, ...]
+    shared_cpu_s: Mapping[str, float]
+    """What each had used for all trials at its last reading, together."""
 
 
 def read_journal(root: Path) -> Told:
     """Read back what was written, as far as it can be read; nothing where there is no journal."""
-    processes, cut_off, seconds, ended_at = 0, 0, 0.0, 0.0
-    gauges: list[RunGauges] = []
+    processes: list[list[dict[str, Any]]] = []
     for line in _lines(root / JOURNAL_NAME):
         if line["event"] == "began":
-            processes, cut_off = processes + 1, cut_off + line["cut_off"]
-            seconds, ended_at = seconds + ended_at, 0.0
-        elif line["event"] == "gauges":
-            known = RunGauges.__slots__
-            gauges.append(RunGauges(**{name: line[name] for name in known if name in line}))
-        ended_at = line["at"]
+            processes.append([])
+        if processes:
+            processes[-1].append(line)
+    readings = [[_gauges(line) for line in p if line["event"] == "gauges"] for p in processes]
     return Told(
-        processes=processes, seconds=seconds + ended_at, cut_off=cut_off, gauges=tuple(gauges)
+        processes=len(processes),
+        seconds=sum(lines[-1]["at"] for lines in processes),
+        cut_off=sum(lines[0].get("cut_off", 0) for lines in processes),
+        gauges=tuple(gauges for read in readings for gauges in read),
+        shared_cpu_s=summed(*(read[-1].shared_cpu_s for read in readings if read)),
     )
+
+
+def summed(*parts: Mapping[str, float]) -> dict[str, float]:
+    """Numbers by name, added up."""
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {name: sum(part.get(name, 0.0) for part in parts) for name in names}
+
+
+def _gauges(line: dict[str, Any]) -> RunGauges:
+    return RunGauges(**{name: line[name] for name in RunGauges.__slots__ if name in line})
 
 
 def _open(path: Path) -> int:

@@ -50,6 +50,8 @@ class Past:
     )
     """Attempts that ended, of trials that did not."""
     gauges: tuple[RunGauges, ...] = ()
+    shared_cpu_s: Mapping[str, float] = field(default_factory=dict[str, float])
+    """CPU seconds of earlier processes for all trials, as far as they wrote them down."""
 
     def remaining(self, plan: Plan) -> tuple[TrialSpec, ...]:
         """The trials that are still to be run."""
@@ -60,7 +62,7 @@ class Past:
         ended, again = len(self.records), self.cut_off
         return (
             f"resumed: {ended} of {count(len(plan.specs), 'trial')} had ended; "
-            f"{count(again, 'attempt')} under way at a kill"
+            f"{count(again, 'attempt')} under way when it was stopped"
         )
 
 
@@ -97,6 +99,7 @@ def take_up(root: Path, trials: Path, plan: Plan) -> Past:
         records=records,
         earlier=earlier,
         gauges=told.gauges,
+        shared_cpu_s=told.shared_cpu_s,
     )
 
 

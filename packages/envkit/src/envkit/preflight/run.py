@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -64,6 +65,10 @@ async def run(
         view.notice(room.line())
         if crowd := crowding(plan.concurrency, cores()):
             view.notice(crowd)
+        if journal:
+            view.notice(
+                f"should it be killed: envkit preflight --resume {shlex.quote(journal.root)}"
+            )
         for task in plan.broken:
             view.notice(f"{task.name}: not run: {'; '.join(task.problems)}")
         if past.resumed:

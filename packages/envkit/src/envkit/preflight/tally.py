@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from envkit.fault import Fault, HarnessError, Owner, Phase, TaskError, classify
+from envkit.preflight.journal import summed
 from envkit.preflight.past import NOTHING, Past
 from envkit.preflight.types import (
     BrokenTask,
@@ -36,6 +37,8 @@ class Tally:
     peak_memory_mib: float | None = None
     stalls_ms: list[float] = field(default_factory=list[float])
     shared_cpu_s: Mapping[str, float] = field(default_factory=dict[str, float])
+    shared_before_s: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Of that, what killed processes of the run used."""
     cpu_is_live: bool = True
 
     def take_over(self, past: Past) -> None:
@@ -44,6 +47,7 @@ class Tally:
             self.add(TrialEnded(record=record))
         for reading in past.gauges:
             self.add(reading)
+        self.shared_before_s = self.shared_cpu_s = past.shared_cpu_s
 
     def add(self, event: Event) -> None:
         match event:
@@ -53,7 +57,8 @@ class Tally:
                 self.peak_live = max(self.peak_live, event.live_boxes)
                 self.peak_memory_mib = max(self.peak_memory_mib or 0.0, event.memory_mib)
                 self.stalls_ms.append(event.loop_stall_ms)
-                self.shared_cpu_s, self.cpu_is_live = event.shared_cpu_s, event.cpu_is_live
+                self.shared_cpu_s = summed(self.shared_before_s, event.shared_cpu_s)
+                self.cpu_is_live = event.cpu_is_live
             case _:
                 pass
 
