@@ -5,6 +5,7 @@ Run as `python generate.py OUT`. The output depends on `facts` and on the versio
 libraries alone: two runs write the same bytes.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import paper
 
 def main(out: Path) -> None:
     """Every document, in the folders a colleague would look for it."""
+    os.environ.pop("SOURCE_DATE_EPOCH", None)  # reportlab would stamp its day into every PDF
     drive, state = out / "filesystem", out / "apps_data"
     for folder in (drive, state):
         folder.mkdir(parents=True, exist_ok=True)
