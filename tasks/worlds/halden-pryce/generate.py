@@ -11,6 +11,7 @@ from pathlib import Path
 
 import office
 import paper
+import post
 
 
 def main(out: Path) -> None:
@@ -21,6 +22,7 @@ def main(out: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     paper.write(drive)
     office.write(drive)
+    post.write(drive, state)
 
 
 if __name__ == "__main__":
