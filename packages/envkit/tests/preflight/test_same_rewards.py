@@ -3,7 +3,8 @@
 
 from typing import Any
 
-from envkit.preflight.same_rewards import Difference, difference_line, differences
+from envkit.preflight.same_rewards import difference_line, differences
+from envkit.preflight.types import Difference
 
 
 def of(make: Any, task: str, *rewards: float | None) -> list[Any]:

@@ -16,7 +16,7 @@ from typing import Final
 from envkit.preflight import stats
 from envkit.preflight.slots import slot_s, span_s
 from envkit.preflight.text import count, percent, seconds
-from envkit.preflight.types import Level, Ramp, Report
+from envkit.preflight.types import Difference, Level, Ramp, Report
 
 NEARLY: Final = 0.90
 """Of the best throughput. Two runs of the same level differ by a few percent."""
@@ -42,14 +42,19 @@ def level_of(report: Report, concurrency: int) -> Level:
     )
 
 
-def ramp_of(levels: Sequence[Level]) -> Ramp:
+def ramp_of(levels: Sequence[Level], differences: tuple[Difference, ...] = ()) -> Ramp:
     """The levels in order, and their knee."""
     ordered = tuple(sorted(levels, key=lambda level: level.concurrency))
     best = max((level.per_s for level in ordered), default=0.0)
     if len(ordered) < 2 or best <= 0:
-        return Ramp(levels=ordered, knee=None, grows=False)
+        return Ramp(levels=ordered, knee=None, grows=False, differences=differences)
     knee = next(level for level in ordered if level.per_s >= NEARLY * best)
-    return Ramp(levels=ordered, knee=knee.concurrency, grows=knee is ordered[-1])
+    return Ramp(
+        levels=ordered,
+        knee=knee.concurrency,
+        grows=knee is ordered[-1],
+        differences=differences,
+    )
 
 
 def knee_line(ramp: Ramp) -> str:

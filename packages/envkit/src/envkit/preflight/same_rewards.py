@@ -9,19 +9,10 @@ without a valid reward on one side differs from one that has some.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from envkit.preflight.text import count, one_line
+from envkit.preflight.types import Difference
 from envkit.trial.record import TrialRecord
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """A task, and its distinct valid rewards on the two sides, in order."""
-
-    task: str
-    few: tuple[float, ...]
-    many: tuple[float, ...]
 
 
 def differences(few: Iterable[TrialRecord], many: Iterable[TrialRecord]) -> tuple[Difference, ...]:

@@ -335,6 +335,16 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A task that was not worth the same among few trials and among many."""
+
+    task: str
+    few: tuple[float, ...]
+    """Distinct valid rewards, in order."""
+    many: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ramp:
     """The same tasks at several concurrencies, the lowest first."""
 
@@ -344,6 +354,8 @@ class Ramp:
     """The lowest concurrency with nearly the best throughput; None below two levels."""
     grows: bool
     """The knee is the highest level: throughput may grow beyond it."""
+    differences: tuple[Difference, ...] = ()
+    """Of the highest level from the lowest, for agents that always do the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
