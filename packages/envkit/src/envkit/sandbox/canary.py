@@ -21,7 +21,7 @@ SEARCH_S: Final = 15.0
 
 _PREFIX: Final = ".envkit-canary-"
 _PLACES: Final = ("/filesystem", "/tmp", "/var/tmp", "/dev/shm")
-_SLEEP_S: Final = 3600
+_SLEEP_S: Final = 1200
 _DONE: Final = "envkit searched"
 _SEEN: Final = re.compile(rf"(?P<place>\S*){re.escape(_PREFIX)}(?P<mark>[0-9a-f]{{16}})")
 _PID: Final = re.compile(r"^pid (\d+)$", re.MULTILINE)
@@ -44,6 +44,12 @@ class Canary:
     failed: int = 0
     """How often it could not be."""
     _pid: str = ""
+    """Of the sleeping process, while it sleeps."""
+
+    @property
+    def out(self) -> bool:
+        """Whether the marks of a box that started are still there."""
+        return bool(self._pid)
 
     def arrive(self) -> str:
         """The command for a box that has just started."""
@@ -51,7 +57,7 @@ class Canary:
 
     def hide(self) -> str:
         """The command for a box whose agent is about to act: look, and take the marks away."""
-        kill = f"kill -9 {self._pid} 2>/dev/null" if self._pid else ""
+        kill, self._pid = f"kill -9 {self._pid} 2>/dev/null" if self._pid else "", ""
         files = " ".join(f"{place}/{_PREFIX}{self.mark}" for place in _PLACES)
         return f"{_LOOK}\nrm -f {files}\n{kill}\ntrue"
 

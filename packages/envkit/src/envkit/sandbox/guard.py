@@ -68,7 +68,9 @@ class Guarded(BaseEnvironment):
     @override
     async def stop(self, delete: bool) -> None:
         canary, started, self._started = ledger().canary, self._started, False
-        if canary and started and not ledger().invalid():
+        if canary and started and canary.out:  # its agent never came to act
+            await self._search(canary, canary.hide())
+        elif canary and started and not ledger().invalid():
             await self._search(canary, canary.leave())
         with ledger().during("stop"):
             try:
