@@ -82,6 +82,11 @@ def drop_privileges() -> None:
     header = _CapHeader(_CAP_VERSION_3, 0)
     none = (_CapData * 2)()
     _check(_libc.capset(ctypes.byref(header), ctypes.byref(none)), "capset")
+    no_new_privileges()
+
+
+def no_new_privileges() -> None:
+    """Nothing this process executes can give it more rights than it has."""
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 

@@ -205,6 +205,7 @@ class LocalEnvironment(OnThisMachine):
             name=self._name,
             root=prepared.root,
             world=prepared.world if self._role() == "agent" else None,
+            parsed=prepared.parsed if self._role() == "agent" else None,
             limits=limits,
             network=self._network_is_public,
             start_s=min(ledger().budgets.start_s, config.build_timeout_sec),

@@ -29,7 +29,7 @@ from envkit.sandbox.cgroup import Group, Parent, dissolve
 from envkit.sandbox.channel import Channel, ChannelClosed, RequestFailed
 from envkit.sandbox.limits import Limits, Usage
 from envkit.sandbox.nursery import target_to_wire
-from envkit.sandbox.spec import BoxSpec
+from envkit.sandbox.spec import PARSED, BoxSpec
 from envkit.sandbox.stage import Stage, Workspace
 from envkit.sandbox.starvation import starved
 
@@ -335,6 +335,7 @@ class Lodging:
             Bind(self.workspace.filesystem, "/filesystem", writable=True),
             Bind(self.workspace.apps_data, "/.apps_data", writable=True),
             *(Bind(self.stage.expose(path), str(path)) for path in _interpreter_directories()),
+            *([Bind(self.stage.expose(self.spec.parsed), PARSED)] if self.spec.parsed else []),
         ]
         view = View(
             root=self.stage.expose(self.spec.root),

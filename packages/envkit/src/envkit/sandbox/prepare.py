@@ -6,11 +6,15 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from envkit.image.rootfs import RootSpec, ensure_rootfs, uid_outside
+from envkit.sandbox.parsed import ensure_parsed
 from envkit.sandbox.stage import files_uid
 from envkit.task import load_task, materialize
+
+PDF_SERVER: Final = "pdf_server"
+"""A world without it has nobody to read its documents for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,17 +24,23 @@ class Prepared:
     root: Path
     world: Path | None
     servers: tuple[str, ...]
+    parsed: Path | None = None
+    """The documents of the world, laid out; None where there is nothing to lay out."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
-        world = str(self.world) if self.world else None
-        return {"root": str(self.root), "world": world, "servers": list(self.servers)}
+        places = {name: str(path) if path else None for name, path in self._places().items()}
+        return {"root": str(self.root), "servers": list(self.servers), **places}
+
+    def _places(self) -> dict[str, Path | None]:
+        return {"world": self.world, "parsed": self.parsed}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
         """Read back :meth:`to_dict`."""
-        world = Path(data["world"]) if data["world"] else None
-        return cls(root=Path(data["root"]), world=world, servers=tuple(data["servers"]))
+        world, parsed = (Path(data[n]) if data.get(n) else None for n in ("world", "parsed"))
+        servers = tuple(data["servers"])
+        return cls(root=Path(data["root"]), world=world, servers=servers, parsed=parsed)
 
 
 def cache_directory() -> Path:
@@ -54,7 +64,8 @@ def prepare(task_dir: Path, cache: Path | None = None) -> Prepared:
     if files is not None:
         _give(files, files_uid())
     servers = world.servers if world else ()
-    return Prepared(root=ensure_rootfs(spec, cache), world=files, servers=servers)
+    parsed = ensure_parsed(files, cache) if files and PDF_SERVER in servers else None
+    return Prepared(root=ensure_rootfs(spec, cache), world=files, servers=servers, parsed=parsed)
 
 
 def _give(path: Path, uid: int) -> None:

@@ -6,9 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from envkit.sandbox.limits import Limits
+
+PARSED: Final = "/.parsed"
+"""In the box of a gateway, and in no other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +24,8 @@ class BoxSpec:
     """Root file system, as :func:`envkit.image.rootfs.ensure_rootfs` made it."""
     world: Path | None = None
     """Materialised world: ``filesystem/`` and ``apps_data/``."""
+    parsed: Path | None = None
+    """Its documents, laid out beforehand: the gateway's box sees them at PARSED, read-only."""
     limits: Limits = field(default_factory=Limits)
     network: bool = False
     start_s: float = 30.0
@@ -29,14 +34,16 @@ class BoxSpec:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
         data = asdict(self)
-        return {**data, "root": str(self.root), "world": str(self.world) if self.world else None}
+        places = {name: str(data[name]) if data[name] else None for name in ("world", "parsed")}
+        return {**data, "root": str(self.root), **places}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read back :meth:`to_dict`."""
         fields: dict[str, Any] = {**data, "limits": Limits(**data["limits"])}
         fields["root"] = Path(data["root"])
-        fields["world"] = Path(data["world"]) if data["world"] else None
+        for name in ("world", "parsed"):
+            fields[name] = Path(data[name]) if data.get(name) else None
         return cls(**fields)
 
 

@@ -11,10 +11,12 @@ import asyncio
 import signal
 import socket
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from envkit.sandbox import command
 from envkit.sandbox.channel import Channel, RequestFailed
+from envkit.sandbox.spec import PARSED
 from envkit.servers.command import CommandResult
 from envkit.servers.config import GatewayConfig
 from envkit.servers.gateway import serve
@@ -29,6 +31,7 @@ def from_wire(data: Mapping[str, Any]) -> GatewayConfig:
         servers=tuple(data["servers"]),
         token=data["token"],
         read_only=data.get("read_only", False),
+        parsed=Path(PARSED),
     )
 
 

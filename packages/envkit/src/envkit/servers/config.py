@@ -49,6 +49,8 @@ class GatewayConfig:
     """Documents. Tool paths start with `/` and mean this folder."""
     apps_data: Path = Path("/.apps_data")
     """State of mail, chat and calendar; never visible to agent code."""
+    parsed: Path | None = None
+    """Documents of the world laid out beforehand (see `envkit.servers.pdf.shelf`)."""
     servers: tuple[str, ...] = SERVERS
     token: str = ""
     """Bearer token of the agent socket. Empty refuses every call over HTTP."""

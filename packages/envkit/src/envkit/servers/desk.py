@@ -6,6 +6,7 @@ through, and then the journal says whether the call may have had an effect.
 """
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -22,7 +23,8 @@ from envkit.servers.confine import rooted
 from envkit.servers.contract import Done, Reply, ToolFault, failure, success
 from envkit.servers.journal import Journal, digest
 from envkit.servers.memory import Memory
-from envkit.servers.tool import CommandTool, Effect, FileTool, Tool, World
+from envkit.servers.pdf.shelf import Shelf
+from envkit.servers.tool import CommandTool, Effect, FileTool, NotAtOnce, Tool, World
 
 LOGGED_CHARS = 2000
 CROWDED = "busy"
@@ -45,6 +47,7 @@ class Desk:
         self._runner = runner
         self._journal = Journal(config.journal)
         self._memory = Memory()
+        self._shelf = Shelf(config.parsed) if config.parsed else None
         self._slots = asyncio.Semaphore(config.limits.children)
         self._log = _open_log(config)
 
@@ -101,6 +104,9 @@ class Desk:
         asked = parse(tool.arguments, arguments)
         if isinstance(tool, CommandTool):
             return await tool.run(self._runner, self.config, asked)
+        if tool.at_once and self._shelf is not None:
+            with contextlib.suppress(NotAtOnce):
+                return self._at_once(tool, asked)
         limits = self.config.limits
         seconds = limits.document_s if tool.document else limits.file_s
         left = await self._slot(seconds)
@@ -112,6 +118,15 @@ class Desk:
             self._slots.release()
         self._memory.keep(done.remember)
         return done
+
+    def _at_once(self, tool: FileTool, asked: object) -> Done:
+        """What needs neither a parser nor time is answered here: a fork costs ten times as much.
+
+        Raises:
+            NotAtOnce: it does need them.
+        """
+        work = self._work(tool, asked, self.config.limits.file_s, at_once=True)
+        return work(lambda: None)
 
     async def _slot(self, seconds: float) -> float:
         """Wait for a free child; returns the seconds left of the deadline."""
@@ -129,7 +144,9 @@ class Desk:
             ) from None
         return seconds - (time.monotonic() - started)
 
-    def _work(self, tool: FileTool, asked: object, seconds: float) -> Callable[..., Done]:
+    def _work(
+        self, tool: FileTool, asked: object, seconds: float, *, at_once: bool = False
+    ) -> Callable[..., Done]:
         config = self.config
 
         def work(starting: Callable[[], None]) -> Done:
@@ -140,6 +157,8 @@ class Desk:
                     seconds=seconds,
                     starting=starting,
                     known=self._memory,
+                    shelf=self._shelf,
+                    at_once=at_once,
                 )
                 return tool.run(world, asked)
 

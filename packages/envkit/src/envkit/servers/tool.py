@@ -15,6 +15,7 @@ from envkit.servers.command import CommandRunner
 from envkit.servers.config import GatewayConfig
 from envkit.servers.confine import Root
 from envkit.servers.contract import Done
+from envkit.servers.pdf.shelf import Shelf
 
 
 class Effect(StrEnum):
@@ -39,6 +40,14 @@ class World:
     """To be called right before the first effect, so that a killed call knows if it had any."""
     known: Mapping[str, str] = field(default_factory=dict[str, str])
     """Text remembered from earlier calls (see `Done.remember`)."""
+    shelf: Shelf | None = None
+    """Documents of this world that were laid out before any trial."""
+    at_once: bool = False
+    """The gateway itself waits: a tool answers from the shelf in a moment or raises NotAtOnce."""
+
+
+class NotAtOnce(Exception):
+    """What was asked for takes a child."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +62,8 @@ class FileTool:
     run: Callable[[World, Any], Done]
     document: bool = False
     """Parses a document: gets the longer deadline."""
+    at_once: bool = False
+    """May be asked to answer at once (see `World.at_once`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

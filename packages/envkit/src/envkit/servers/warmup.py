@@ -7,31 +7,18 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from envkit.servers.pdf.ink import read_page
-from envkit.servers.pdf.library import opened
-from envkit.servers.pdf.page import lay_out
+from envkit.servers.pdf.library import SMALLEST, opened
+from envkit.servers.pdf.page import laid_out
 
 EXCHANGE_S = 60.0
-PDF = b"""%PDF-1.4
-1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj
-2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj
-3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]/Contents 4 0 R
-/Resources<</Font<</F<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>>>endobj
-4 0 obj<</Length 37>>stream
-BT /F 12 Tf 20 100 Td (warm) Tj ET
-endstream endobj
-trailer<</Root 1 0 R>>
-%%EOF
-"""
-"""The smallest document with a word in it."""
 
 
 async def exchange(port: int, token: str, folder: Path) -> None:
     """Do everything once that a trial does often; raises RuntimeError when a call fails."""
     (folder / "warm.txt").write_text("warm")
-    (folder / "warm.pdf").write_bytes(PDF)
+    (folder / "warm.pdf").write_bytes(SMALLEST)
     with opened(str(folder / "warm.pdf"), "") as document:
-        lay_out(read_page(document, 0), {})  # here, so that its fonts are loaded before a fork
+        laid_out(document, 0)  # here, so that its fonts are loaded before a fork
     headers = {"Authorization": f"Bearer {token}"}
     async with httpx2.AsyncClient(headers=headers, timeout=EXCHANGE_S) as http:
         transport = streamable_http_client(f"http://127.0.0.1:{port}/mcp/", http_client=http)

@@ -41,7 +41,7 @@ def materialize(world: World, cache: Path) -> Path:
     target = home / world.digest
     if _is_intact(target):
         return target
-    with _only_builder(home / f"{world.digest}.lock", _limit_s(world)):
+    with only_builder(home / f"{world.digest}.lock", _limit_s(world)):
         if not _is_intact(target):
             _build(world, home, target)
     return target
@@ -52,7 +52,11 @@ def _limit_s(world: World) -> float:
 
 
 @contextmanager
-def _only_builder(lock: Path, build_s: float) -> Yields[None]:
+def only_builder(lock: Path, build_s: float) -> Yields[None]:
+    """Be the only one, in any thread or process, who builds what `lock` stands for.
+
+    Raises `DeadlineExceeded` where others hold it for more than twice what building may take.
+    """
     limit_s = 2 * build_s
     give_up = time.monotonic() + limit_s
     with lock.open("a") as handle:
@@ -72,8 +76,8 @@ def _try_lock(descriptor: int) -> bool:
 
 
 def _build(world: World, home: Path, target: Path) -> None:
-    with _scratch(home / f".building-{world.digest}") as scratch:
-        fresh = scratch / "world"
+    with scratch(home / f".building-{world.digest}") as room:
+        fresh = room / "world"
         for part in PARTS:
             (fresh / part).mkdir(parents=True)
         _fill(world, fresh)
@@ -81,12 +85,12 @@ def _build(world: World, home: Path, target: Path) -> None:
         inventory = json.dumps(_inventory(fresh), indent=1)
         (fresh / _INVENTORY).write_text(inventory, encoding="utf-8")
         if target.exists():
-            target.rename(scratch / "damaged")
+            target.rename(room / "damaged")
         fresh.rename(target)
 
 
 @contextmanager
-def _scratch(path: Path) -> Yields[Path]:
+def scratch(path: Path) -> Yields[Path]:
     """An empty directory; what a killed builder left there is removed first."""
     shutil.rmtree(path, ignore_errors=True)
     path.mkdir()

@@ -16,7 +16,7 @@ from envkit.servers.arguments import Arguments
 from envkit.servers.contract import Done, Json, ToolFault
 from envkit.servers.filesystem.entries import SERVER, Entry, shown, walk_files
 from envkit.servers.filesystem.office import SUFFIXES, NotReadable, Piece, pieces
-from envkit.servers.pdf.document import open_pdf
+from envkit.servers.pdf.document import open_text
 from envkit.servers.pdf.searching import pattern as literal
 from envkit.servers.pdf.searching import reduced
 from envkit.servers.tool import Effect, FileTool, World
@@ -174,7 +174,7 @@ def _text_pieces(data: bytes) -> Iterator[Piece]:
 
 def _pdf_pieces(world: World, path: str, hits: _Hits) -> Iterator[Piece]:
     without_text = 0
-    with open_pdf(world, path, "") as document:
+    with open_text(world, path, "") as document:
         for number in range(1, document.pages + 1):
             text = document.page(number).text
             without_text += not text

@@ -10,6 +10,8 @@ tables      ruling lines and words to tables
 columns     words to blocks in reading order
 render      blocks to text on a character grid
 page        one page from all of these, and what kind of page it is
+shelf       documents of a world, laid out before any trial
+shelving    the program that lays them out
 document    a file opened, its identity, its pages remembered
 searching   matches across lines, cells and hyphens
 reading     read_pdf_pages

@@ -9,17 +9,17 @@ from typing import Any
 
 from envkit.servers.contract import ToolFault
 from envkit.servers.filesystem.entries import shown
-from envkit.servers.pdf.ink import read_page
-from envkit.servers.pdf.library import WRONG_PASSWORD, PdfError, opened, read_fields
-from envkit.servers.pdf.page import Kind, PageText, lay_out
-from envkit.servers.tool import World
+from envkit.servers.pdf.library import HEADER_WITHIN, WRONG_PASSWORD, PdfError, opened
+from envkit.servers.pdf.page import PageText, laid_out, unpacked
+from envkit.servers.pdf.shelf import Held
+from envkit.servers.tool import NotAtOnce, World
 
 SERVER = "pdf_server"
 STOP_EARLY = 0.6
 """Of the deadline: a call that still has pages to do then answers with `next`."""
 AS_IMAGE = "use read_page_as_image to see it"
-HEADER_WITHIN = 1024
-"""Bytes: a PDF says so near its start."""
+AT_ONCE_BYTES = 1 << 20
+"""Of a file, and of its text: hashing and searching these takes a few milliseconds."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -28,22 +28,51 @@ class Document:
 
     path: str
     raw: Any
+    """The library's document; None for one from the shelf."""
     identity: str
     known: Mapping[str, str]
     pages: int
+    held: Held | None = None
     fresh: dict[str, str] = field(default_factory=dict[str, str])
     """Pages laid out by this call, to be remembered."""
 
     def page(self, number: int) -> PageText:
-        """Page `number` (from 1), from memory when it was read before."""
+        """Page `number` (from 1), from the shelf or from memory when it was read before."""
+        return unpacked(self._packed(number))
+
+    def _packed(self, number: int) -> str:
+        if self.held is not None:
+            return self.held.page(number)
         key = f"{self.identity}:{number}"
         packed = self.known.get(key) or self.fresh.get(key)
         if packed is None:
-            index = number - 1
-            laid = lay_out(read_page(self.raw, index), read_fields(self.raw, index))
-            packed = self.fresh[key] = f"{laid.kind}\0{laid.text}"
-        kind, _, text = packed.partition("\0")
-        return PageText(kind=Kind(kind), text=text)
+            packed = self.fresh[key] = laid_out(self.raw, number - 1)
+        return packed
+
+
+@contextmanager
+def open_text(world: World, path: str, password: str) -> Generator[Document]:
+    """The PDF at `path` for its text alone: from the shelf where it is there, else as `open_pdf`.
+
+    A password may open another view of a file, so a call with one is never answered from there.
+    Raises NotAtOnce where the answer must be at once and cannot.
+    """
+    held = _held(world, path) if world.shelf and not password else None
+    if held is not None:
+        yield Document(
+            path=shown(path), raw=None, identity="", known={}, pages=held.pages, held=held
+        )
+        return
+    if world.at_once:
+        raise NotAtOnce
+    with open_pdf(world, path, password) as document:
+        yield document
+
+
+def _held(world: World, path: str) -> Held | None:
+    assert world.shelf is not None
+    with world.root.file(path) as fd:
+        return world.shelf.find(fd, AT_ONCE_BYTES if world.at_once else None)
 
 
 @contextmanager

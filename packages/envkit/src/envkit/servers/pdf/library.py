@@ -18,12 +18,26 @@ _pdfium: Any = pypdfium2
 
 PdfError: type[Exception] = _pdfium.PdfiumError
 WRONG_PASSWORD: int = lib.FPDF_ERR_PASSWORD
+HEADER_WITHIN = 1024
+"""Bytes: a PDF says so near its start."""
+SMALLEST = b"""%PDF-1.4
+1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj
+2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj
+3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]/Contents 4 0 R
+/Resources<</Font<</F<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>>>endobj
+4 0 obj<</Length 37>>stream
+BT /F 12 Tf 20 100 Td (warm) Tj ET
+endstream endobj
+trailer<</Root 1 0 R>>
+%%EOF
+"""
+"""The smallest document with a word in it."""
 
 
 @contextmanager
-def opened(path: str, password: str) -> Generator[Any]:
-    """The document at host path `path`; raises pypdfium2.PdfiumError with `err_code`."""
-    document = _pdfium.PdfDocument(path, password=password or None)
+def opened(source: str | bytes, password: str) -> Generator[Any]:
+    """The document at a host path or in memory; raises pypdfium2.PdfiumError with `err_code`."""
+    document = _pdfium.PdfDocument(source, password=password or None)
     try:
         if document.get_formtype() in (lib.FORMTYPE_ACRO_FORM, lib.FORMTYPE_XFA_FOREGROUND):
             document.init_forms()

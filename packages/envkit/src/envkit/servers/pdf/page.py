@@ -3,9 +3,11 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from envkit.servers.pdf.columns import blocks
-from envkit.servers.pdf.ink import Char, Ink
+from envkit.servers.pdf.ink import Char, Ink, read_page
+from envkit.servers.pdf.library import read_fields
 from envkit.servers.pdf.render import render
 from envkit.servers.pdf.tables import MERGED, Table, tables
 from envkit.servers.pdf.words import Word, single, words
@@ -26,6 +28,18 @@ class PageText:
 
     kind: Kind
     text: str
+
+
+def laid_out(raw: Any, index: int) -> str:
+    """Page `index` (from 0) of the library's document, packed as it is remembered."""
+    laid = lay_out(read_page(raw, index), read_fields(raw, index))
+    return f"{laid.kind}\0{laid.text}"
+
+
+def unpacked(packed: str) -> PageText:
+    """What `laid_out` packed."""
+    kind, _, text = packed.partition("\0")
+    return PageText(kind=Kind(kind), text=text)
 
 
 def lay_out(ink: Ink, fields: dict[str, str]) -> PageText:

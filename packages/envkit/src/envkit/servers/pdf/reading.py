@@ -14,7 +14,7 @@ from envkit.servers.pdf.document import (
     SERVER,
     STOP_EARLY,
     Document,
-    open_pdf,
+    open_text,
     page_number,
 )
 from envkit.servers.pdf.page import Kind
@@ -46,7 +46,7 @@ class _Reading:
 
 def read_pdf_pages(world: World, asked: ReadPdfPages) -> Done:
     """Pages as text, until the room or the time is used up."""
-    with open_pdf(world, asked.file_path, asked.password) as document:
+    with open_text(world, asked.file_path, asked.password) as document:
         wanted = _wanted(document, asked)
         reading = _Reading(room=min(asked.max_chars, world.text_chars))
         stop = time.monotonic() + world.seconds * STOP_EARLY
@@ -157,4 +157,5 @@ TOOL = FileTool(
     effect=Effect.READ,
     run=read_pdf_pages,
     document=True,
+    at_once=True,
 )

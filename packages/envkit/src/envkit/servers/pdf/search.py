@@ -13,7 +13,7 @@ from envkit.servers.pdf.document import (
     SERVER,
     STOP_EARLY,
     Document,
-    open_pdf,
+    open_text,
     page_number,
 )
 from envkit.servers.pdf.page import Kind
@@ -47,7 +47,7 @@ class _Search:
 
 def search_pdf(world: World, asked: SearchPdf) -> Done:
     """Every match with its page and context."""
-    with open_pdf(world, asked.file_path, asked.password) as document:
+    with open_text(world, asked.file_path, asked.password) as document:
         page_number(document, asked.first_page, "first_page")
         search = _search(document, asked, time.monotonic() + world.seconds * STOP_EARLY)
         if search.searched == len(search.scans) and not search.stopped_at:
@@ -120,4 +120,5 @@ TOOL = FileTool(
     effect=Effect.READ,
     run=search_pdf,
     document=True,
+    at_once=True,
 )
