@@ -3,15 +3,21 @@
 
 import os
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from envkit.fault import TaskError
-from envkit.image.closure import closure, owned_files
-from envkit.image.rootfs import REQUIRED_TOOLS, RootSpec, ensure_rootfs, root_digest
+from envkit.image.closure import closure, import_names, owned_files
+from envkit.image.rootfs import (
+    INTERPRETER,
+    REQUIRED_TOOLS,
+    RootSpec,
+    ensure_rootfs,
+    promised_modules,
+    root_digest,
+)
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="not run: needs root")
 
@@ -25,9 +31,11 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_holds_every_required_tool_and_one_python_under_both_names(root: Path):
     for tool in REQUIRED_TOOLS:
         assert os.access(root / "usr/bin" / tool, os.X_OK), tool
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     for name in ("python", "python3"):
-        assert (root / "usr/local/bin" / name).readlink() == Path(version)
+        shim = (root / "usr/local/bin" / name).read_text()
+        assert shim.startswith(f"#!{INTERPRETER} ")
+    assert os.access(root / INTERPRETER.lstrip("/"), os.X_OK)
+    assert promised_modules(root) == ["openpyxl"]
 
 
 @pytest.mark.integration
@@ -92,6 +100,11 @@ def test_a_promised_package_that_is_not_installed_is_the_tasks_fault():
 def test_extras_and_markers_decide_what_a_package_needs():
     assert "et-xmlfile" in closure(["openpyxl"])
     assert "xlsxwriter" not in closure(["openpyxl"])
+
+
+def test_a_package_is_imported_by_its_own_name():
+    names = import_names(["python-docx", "python-pptx", "numpy", "pdfplumber"])
+    assert names == ["docx", "numpy", "pdfplumber", "pptx"]
 
 
 def test_files_outside_site_packages_are_not_copied():

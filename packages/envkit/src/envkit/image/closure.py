@@ -45,6 +45,22 @@ def owned_files(dist: Distribution) -> list[tuple[Path, Path]]:
     return pairs
 
 
+def import_names(packages: Iterable[str]) -> list[str]:
+    """Public names under which ``packages``, without their dependencies, are imported.
+
+    Raises:
+        TaskError: a promised package is not installed here.
+    """
+    found: set[str] = set()
+    for package in packages:
+        for _, relative in owned_files(_installed(Requirement(package).name)):
+            if relative.parts[1:] == ("__init__.py",):
+                found.add(relative.parts[0])
+            elif relative.suffix == ".py" and len(relative.parts) == 1:
+                found.add(relative.stem)
+    return sorted(name for name in found if not name.startswith("_"))
+
+
 def _installed(name: str) -> Distribution:
     try:
         return distribution(name)

@@ -24,13 +24,16 @@ from pathlib import Path
 from typing import Final
 
 from envkit.fault import SandboxUnavailable
-from envkit.image.closure import closure, owned_files
+from envkit.image.closure import closure, import_names, owned_files
 
-BUILDER_VERSION: Final = 4
+BUILDER_VERSION: Final = 5
 """Part of the digest: raise it when the layout of a root changes."""
 
 INIT_PROGRAM: Final = "/usr/lib/envkit/init"
 """What runs as process 1 of a box."""
+
+MODULES: Final = "usr/lib/envkit/modules"
+"""Names under which the promised packages are imported, one a line."""
 
 REQUIRED_TOOLS: Final = tuple(
     "bash cat chmod cp date env find grep gzip head ls mkdir mv rm sed sh sleep sort tail tar"
@@ -94,11 +97,18 @@ def uid_outside() -> int:
 def root_digest(spec: RootSpec) -> str:
     """Digest over everything that decides the content of the root."""
     parts = [str(BUILDER_VERSION), sys.version, platform.machine(), str(spec.owner_uid)]
+    parts += [hashlib.sha256(SHIM.read_bytes()).hexdigest(), *sorted(spec.packages)]
     parts += [f"{name}=={dist.version}" for name, dist in closure(spec.packages).items()]
     for name, path in _tools():
         info = path.stat()
         parts.append(f"{name}:{path}:{info.st_size}:{info.st_mtime_ns}")
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:20]
+
+
+def promised_modules(root: Path) -> list[str]:
+    """Names under which the promised packages of a built root are imported."""
+    file = root / MODULES
+    return file.read_text().split() if file.exists() else []
 
 
 def _build(spec: RootSpec, root: Path) -> None:
@@ -113,6 +123,8 @@ def _build(spec: RootSpec, root: Path) -> None:
     _copy_libraries(binaries, root)
     _compile(root)
     _lay_init(root)
+    _lay_shim(root)
+    _name_modules(root, spec.packages)
     if os.geteuid() == 0 and spec.owner_uid != uid_outside():
         _own(root, spec.owner_uid)
 
@@ -122,6 +134,19 @@ def _lay_init(root: Path) -> None:
     init = root / INIT_PROGRAM.lstrip("/")
     _copy(root / "usr/bin/bash", init)
     init.chmod(0o111)
+
+
+def _lay_shim(root: Path) -> None:
+    """``python`` and ``python3`` ask for a warmed interpreter first."""
+    text = SHIM.read_text().replace("#!/usr/bin/python3", f"#!{INTERPRETER}")
+    for name in ("python", "python3"):
+        shim = root / _PYTHON_HOME / "bin" / name
+        shim.write_text(text)
+        shim.chmod(0o755)
+
+
+def _name_modules(root: Path, packages: Sequence[str]) -> None:
+    (root / MODULES).write_text("".join(f"{name}\n" for name in import_names(packages)))
 
 
 def _publish(work: Path, target: Path) -> None:
@@ -179,12 +204,17 @@ def _python_name() -> str:
     return f"python{sys.version_info.major}.{sys.version_info.minor}"
 
 
+INTERPRETER: Final = f"/{_PYTHON_HOME}/bin/{_python_name()}"
+"""The real interpreter of a box, under the name that no shim has."""
+
+SHIM: Final = Path(__file__).with_name("shim.py")
+"""What a box has as ``python3``."""
+
+
 def _copy_interpreter(root: Path) -> list[Path]:
     home = root / _PYTHON_HOME
     interpreter = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
     binary = _copy(interpreter, home / "bin" / _python_name())
-    for alias in ("python", "python3"):
-        (home / "bin" / alias).symlink_to(_python_name())
     stdlib = Path(sysconfig.get_path("stdlib", vars={"base": sys.base_prefix}))
     target = home / "lib" / _python_name()
     shutil.copytree(stdlib, target, ignore=_left_out_of_stdlib, symlinks=False)

@@ -13,6 +13,7 @@ wire          JSON messages with descriptors over a Unix socket
 channel       requests and answers; a channel is a capability
 spec          what is asked of the fork server
 nursery       the warmed process whose copies trials and gateways are
+warm          a box's python3 as a fork of a warmed parent
 lodging       what one environment of a trial occupies
 forkserver    the small, single-threaded process that starts it all
 prepare       what all trials of a task share

@@ -35,6 +35,7 @@ from envkit.sandbox.lodging import Closed, Lodging, open_lodging
 from envkit.sandbox.meter import Meter
 from envkit.sandbox.spec import BoxSpec, ServerSettings
 from envkit.sandbox.stage import Stage
+from envkit.sandbox.warm.parent import Zygotes
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +73,11 @@ class ForkServer:
             "census": self._census,
         }
         self._control = Channel(control, operations, on_close=self._done.set)
+        self._zygotes = Zygotes(stage.path, settings.run)
 
     async def serve(self) -> None:
         """Work until the control channel closes, then kill whatever is left."""
+        await self._zygotes.warm(self._settings.roots)
         await self._warm.wait()
         self._control.tell("ready", cgroup=self._groups.version if self._groups else 0)
         await self._done.wait()
@@ -87,6 +90,7 @@ class ForkServer:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._nursery_pid, signal.SIGKILL)
         await loopio.wait_child(self._nursery_pid)
+        await self._zygotes.close()
         await self._dissolve_groups()
         self._stage.leave()
 
@@ -170,7 +174,11 @@ class ForkServer:
             "gateways": sum(lodging.gateway_alive() for lodging in lodgings),
             "live": sum(lodging.serves() for lodging in lodgings),
             "trials": len(self._trials),
-            "cpu_s": {"fork server": time.process_time(), "nursery": self._nursery_cpu_s()},
+            "cpu_s": {
+                "fork server": time.process_time(),
+                "nursery": self._nursery_cpu_s(),
+                "zygotes": self._zygotes.cpu_s(),
+            },
         }
 
     def _nursery_cpu_s(self) -> float:
@@ -228,7 +236,12 @@ class ForkServer:
                 self._trials[trial].tell(what, box=spec.name, error=error)
 
         self._lodgings[f"{trial}/{spec.name}"] = await open_lodging(
-            unique, self._stage, self._groups, self._settings.run, announce
+            unique,
+            self._stage,
+            self._groups,
+            self._settings.run,
+            announce,
+            self._zygotes.of(spec.root) if self._warms(spec) else None,
         )
 
     async def _close(self, trial: str, key: str) -> Closed:
@@ -236,6 +249,10 @@ class ForkServer:
         if trial in self._meters:
             self._meters[trial].box_gone(closed.cpu_s, closed.forks_s)
         return closed
+
+    def _warms(self, spec: BoxSpec) -> bool:
+        """Whether a warmed interpreter is worth its memory: not where nothing else is warmed."""
+        return self._settings.warm or spec.root in self._settings.roots
 
     async def _evict(self, trial: str) -> None:
         for key in [key for key in self._lodgings if key.startswith(f"{trial}/")]:

@@ -12,13 +12,18 @@ from typing import Final
 MS_RDONLY: Final = 1
 MS_NOSUID: Final = 2
 MS_NODEV: Final = 4
+MS_REMOUNT: Final = 32
 MS_BIND: Final = 4096
 MS_REC: Final = 16384
 MS_PRIVATE: Final = 1 << 18
 MNT_DETACH: Final = 2
 
+_MS_KEPT: Final = MS_NOSUID | MS_NODEV | 8 | 1024 | 2048
+"""And noexec, noatime, nodiratime: statvfs(3) tells them by the same numbers."""
+
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_DUMPABLE: Final = 4
+_PR_SET_NAME: Final = 15
 _PR_CAPBSET_DROP: Final = 24
 _PR_SET_NO_NEW_PRIVS: Final = 38
 _PR_CAP_AMBIENT: Final = 47
@@ -72,6 +77,30 @@ def die_with_parent(parent_pid: int) -> None:
 def forbid_dumps() -> None:
     """Nobody of the same uid may read or trace this process."""
     _prctl(_PR_SET_DUMPABLE, 0)
+
+
+def allow_dumps() -> None:
+    """As after an execution: the same user may read and trace this process."""
+    _prctl(_PR_SET_DUMPABLE, 1)
+
+
+def name_self(name: str) -> None:
+    """What ``ps`` shows as the command of this process, at most 15 bytes."""
+    _check(_libc.prctl(_PR_SET_NAME, name.encode(), 0, 0, 0), "prctl name")
+
+
+def change_root(root: Path) -> None:
+    """Make ``root``, a mount point, all that this process's mount namespace shows."""
+    os.chdir(root)
+    _check(_libc.pivot_root(b".", b"."), "pivot_root")
+    unmount(Path("."))
+    os.chdir("/")
+
+
+def make_read_only(target: Path) -> None:
+    """Let nothing be written through the mount at ``target``; its other flags stay."""
+    kept = os.statvfs(target).f_flag & _MS_KEPT
+    mount("none", target, "none", MS_REMOUNT | MS_BIND | MS_RDONLY | kept)
 
 
 def drop_privileges() -> None:

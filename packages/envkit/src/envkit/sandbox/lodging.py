@@ -32,6 +32,8 @@ from envkit.sandbox.nursery import target_to_wire
 from envkit.sandbox.spec import PARSED, BoxSpec
 from envkit.sandbox.stage import Stage, Workspace
 from envkit.sandbox.starvation import starved
+from envkit.sandbox.warm.door import Direct, Door
+from envkit.sandbox.warm.parent import Zygote
 
 GATEWAY_LIMITS: Final = Limits(
     memory_mib=1024, processes=128, cpus=1.0, storage_mib=64, open_files=4096
@@ -73,12 +75,23 @@ class Closed:
 class _Running:
     """A command that runs now."""
 
-    waiter: int
     started: float
     cpu_s: float
+    waiter: int = 0
+    """Pid of what waits for it; 0 while nothing does yet."""
+    direct: Direct | None = None
+    killed: bool = False
     starved: bool = False
     outlived: bool = False
     """It was killed at its limit, not because nobody wanted it any more."""
+
+    def kill(self) -> None:
+        """Have its session killed, whatever it has come to."""
+        self.killed = True
+        if self.direct:
+            self.direct.end()
+        elif self.waiter:
+            os.kill(self.waiter, signal.SIGTERM)
 
 
 @dataclass(slots=True)
@@ -89,6 +102,7 @@ class Lodging:
     stage: Stage
     workspace: Workspace
     box: boxes.Box
+    door: Door
     announce: Announce
     groups: Parent | None
     run: str
@@ -112,24 +126,21 @@ class Lodging:
     async def execute(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Run a command in the agent's box; its three descriptors came with the request."""
         before, started = self.usage(), time.monotonic()
-        running = _Running(self._spawn(request, fds), started, before.cpu_s)
+        running = _Running(started, before.cpu_s)
         self._commands[request["exec"]] = running
         try:
-            ended = await loopio.wait_child(running.waiter)
+            code = await self._perform(running, request, fds)
         finally:
             self._commands.pop(request["exec"], None)
-        self._forks_s += ended.own_cpu_s
-        if self.box.group is None:
-            self._unmetered_s += ended.cpu_s - ended.own_cpu_s
         seconds = time.monotonic() - running.started
         if request["agent"] and not running.starved:
             self._commands_s += seconds
-        if ended.code == enter.CANNOT_ENTER or not self.box.alive():
+        if code == enter.CANNOT_ENTER or not self.box.alive():
             raise self._gone()
         after = self.usage()
         self._survived = after.oom_kills
         return {
-            "status": ended.code,
+            "status": code,
             "seconds": seconds,
             "starved": running.starved and running.outlived,
             "endless": running.outlived and not running.starved,
@@ -148,11 +159,37 @@ class Lodging:
             return {"running": False}
         running.starved = self._is_starved(running)
         running.outlived = request["endless"]
-        os.kill(running.waiter, signal.SIGTERM)
+        running.kill()
         return {"running": True}
 
-    def _spawn(self, request: dict[str, Any], fds: list[int]) -> int:
-        command = enter.Command(
+    async def _perform(self, running: _Running, request: dict[str, Any], fds: list[int]) -> int:
+        """Run it by a warmed interpreter where it is one Python, else by a process of its own."""
+        try:
+            command = self._command(request, fds)
+            running.direct = await self.door.start(command)
+            if running.direct is None and not running.killed:
+                running.waiter = enter.spawn(self.box.target(), command)
+        finally:
+            for fd in fds:
+                os.close(fd)
+        if running.direct:
+            if running.killed:
+                running.direct.end()
+            return await running.direct.code()
+        if not running.waiter:
+            return 128 + signal.SIGKILL
+        ended = await loopio.wait_child(running.waiter)
+        self.meter(ended.own_cpu_s, ended.cpu_s - ended.own_cpu_s)
+        return ended.code
+
+    def meter(self, own_cpu_s: float, used_cpu_s: float) -> None:
+        """Add what a waiter used, and where no control group does, what it waited for."""
+        self._forks_s += own_cpu_s
+        if self.box.group is None:
+            self._unmetered_s += used_cpu_s
+
+    def _command(self, request: dict[str, Any], fds: list[int]) -> enter.Command:
+        return enter.Command(
             argv=request["argv"],
             env={"ENVKIT_RUN": self.run, **request["env"]},
             cwd=request["cwd"],
@@ -160,16 +197,15 @@ class Lodging:
             stdout=fds[1],
             stderr=fds[2],
         )
-        try:
-            return enter.spawn(self.box.target(), command)
-        finally:
-            for fd in fds:
-                os.close(fd)
 
     def _is_starved(self, running: _Running) -> bool:
+        waiter = running.direct.guest.waiter if running.direct else running.waiter
+        if not waiter:
+            return True  # nothing has come to run at all
         used = self.usage().cpu_s - running.cpu_s if self.box.group else None
         wall_s = time.monotonic() - running.started
-        return starved(running.waiter, wall_s=wall_s, cpu_s=used, cpus=self.spec.limits.cpus)
+        cpus, followers = self.spec.limits.cpus, self.door.followers()
+        return starved(waiter, wall_s=wall_s, cpu_s=used, cpus=cpus, followers=followers)
 
     async def sweep(self) -> dict[str, Any]:
         """Kill every process of the agent's box but its process 1."""
@@ -268,6 +304,7 @@ class Lodging:
         usage, gateway, cpu_s = self.usage(), _used(self._gateway_box), self.cpu_s()
         if self._gateway_channel:
             self._gateway_channel.close()
+        self.door.close()
         left: list[str] = []
         for box in (self._gateway_box, self.box):
             if box is not None:
@@ -378,6 +415,7 @@ async def open_lodging(
     groups: Parent | None,
     run: str,
     announce: Announce,
+    zygote: Zygote | None,
 ) -> Lodging:
     """Mount the workspace and start the agent's box.
 
@@ -388,14 +426,16 @@ async def open_lodging(
     """
     world = spec.world
     workspace = stage.open_workspace(spec.name, spec.limits.storage_mib, world)
+    door: Door | None = None
     try:
         upper, work = workspace.layer("root-layer")
+        door = Door(stage.path / "d" / spec.name, zygote, upper)
         _make_log_directories(upper)
         view = View(
             root=stage.expose(spec.root),
             upper=upper,
             work=work,
-            binds=[Bind(workspace.filesystem, "/filesystem", writable=True)],
+            binds=[Bind(workspace.filesystem, "/filesystem", writable=True), *door.binds()],
             network=spec.network,
             env={"ENVKIT_RUN": run, "PATH": AGENT_PATH},
         )
@@ -409,11 +449,14 @@ async def open_lodging(
             start_s=spec.start_s,
         )
     except BaseException:
+        if door:
+            door.close()
         stage.close_workspace(workspace)
         if groups:
             await dissolve(Group.named(groups, spec.name))
         raise
-    lodging = Lodging(spec, stage, workspace, box, announce, groups, run)
+    lodging = Lodging(spec, stage, workspace, box, door, announce, groups, run)
+    door.serve(box, lambda guest: lodging.meter(guest.own_cpu_s, guest.cpu_s))
     lodging.watch_box()
     return lodging
 

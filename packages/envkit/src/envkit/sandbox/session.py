@@ -19,7 +19,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
@@ -121,9 +121,11 @@ async def session() -> Session:
 
 
 @contextlib.asynccontextmanager
-async def own_session(*, warm: bool = True, cgroups: bool = True) -> AsyncGenerator[Session]:
+async def own_session(
+    *, warm: bool = True, cgroups: bool = True, roots: Sequence[Path] = ()
+) -> AsyncGenerator[Session]:
     """A fork server for one trial that runs in this very process."""
-    async with forkserver(warm=warm, cgroups=cgroups) as server:
+    async with forkserver(warm=warm, cgroups=cgroups, roots=roots) as server:
         mine = await _attach(server)
         yield mine
         mine.channel.close()
@@ -161,10 +163,12 @@ async def forkserver(
     on_event: EventSink | None = None,
     log: Path | None = None,
     tmp: Path | None = None,
+    roots: Sequence[Path] = (),
 ) -> AsyncGenerator[Server]:
     """Start a fork server; on leaving, everything it started is dead. ``log`` gets its complaints.
 
-    ``tmp`` is where it and its trials put temporary files; a box has its own ``/tmp``.
+    ``tmp`` is where it and its trials put temporary files; a box has its own ``/tmp``. The
+    interpreters of ``roots`` are warm when it is ready.
 
     Raises:
         SandboxUnavailable: it ended instead of saying it is ready; its last line says why.
@@ -177,6 +181,7 @@ async def forkserver(
         on_event=on_event,
         log=log,
         tmp=tmp,
+        roots=roots,
     )
     try:
         yield server
@@ -196,10 +201,11 @@ async def _start(
     on_event: EventSink | None = None,
     log: Path | None = None,
     tmp: Path | None = None,
+    roots: Sequence[Path] = (),
 ) -> Server:
     stage = _make_stage(run)
     ours, theirs = socket.socketpair()
-    settings = ServerSettings(run=run, stage=stage, warm=warm, cgroups=cgroups)
+    settings = ServerSettings(run=run, stage=stage, warm=warm, cgroups=cgroups, roots=tuple(roots))
     ready: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
 
     def hear(message: dict[str, Any]) -> None:

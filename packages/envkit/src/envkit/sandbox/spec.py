@@ -57,17 +57,21 @@ class ServerSettings:
     """An empty directory where the private mounts go."""
     warm: bool = True
     """Import the servers and Harbor before the first fork."""
+    roots: tuple[Path, ...] = ()
+    """Whose interpreters to warm before the server is ready; others when a box first needs one."""
     cgroups: bool = True
     """Use control groups where the machine lets us make them; else rlimits alone hold."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
-        return {**asdict(self), "stage": str(self.stage)}
+        roots = [str(root) for root in self.roots]
+        return {**asdict(self), "stage": str(self.stage), "roots": roots}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read back :meth:`to_dict`."""
-        fields: dict[str, Any] = {**data, "stage": Path(data["stage"])}
+        roots = tuple(Path(root) for root in data["roots"])
+        fields: dict[str, Any] = {**data, "stage": Path(data["stage"]), "roots": roots}
         return cls(**fields)
 
 

@@ -10,8 +10,9 @@ alike, but then the box has used its quota; so both are asked.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 WAITED_SHARE: Final = 0.5
@@ -21,26 +22,36 @@ USED_SHARE: Final = 0.25
 """Of its quota: a box that used so much had its chance, since a limit is a multiple of the need."""
 
 
-def starved(root: int, *, wall_s: float, cpu_s: float | None, cpus: float) -> bool:
+def starved(
+    root: int,
+    *,
+    wall_s: float,
+    cpu_s: float | None,
+    cpus: float,
+    followers: Mapping[int, int] = MappingProxyType({}),
+) -> bool:
     """Whether the command under process ``root`` waited for others in its ``wall_s`` seconds.
 
     ``cpu_s`` is what the box used meanwhile, ``cpus`` its quota; ``None`` where nobody counts.
+    ``followers`` are processes that work for one of the command, without being its children.
     What has ended already is not seen: a shell that starts one short command after another is
     judged by the one that runs.
     """
     if cpu_s is not None and cpu_s >= USED_SHARE * cpus * wall_s:
         return False
-    waited = max((_waited_s(pid) for pid in _tree(root)), default=0.0)
+    waited = max((_waited_s(pid) for pid in _tree(root, followers)), default=0.0)
     return waited >= WAITED_SHARE * wall_s
 
 
-def _tree(root: int) -> Iterator[int]:
+def _tree(root: int, followers: Mapping[int, int]) -> Iterator[int]:
     queue = [root]
     while queue:
         pid = queue.pop()
         yield pid
         for path in _tasks(pid, "children"):
             queue += [int(child) for child in _read(path).split()]
+        if pid in followers:
+            queue.append(followers[pid])
 
 
 def _waited_s(pid: int) -> float:
