@@ -198,8 +198,14 @@ class LocalLayer(Layer, LocalEnvironment):
     async def _transfer(self, what: str, path: str, fds: list[int]) -> int:
         kind = self.due(self._phase_of(what, path))
         if kind == "kill-box":
-            await self._kill_box()
-        elif kind in _STREAMS:
+            fds = [os.dup(fd) for fd in fds]  # the caller takes them for sent, and closes its own
+            try:
+                await self._kill_box()
+                return await super()._transfer(what, path, fds)
+            finally:
+                for fd in fds:
+                    os.close(fd)
+        if kind in _STREAMS:
             self.log(f"the stream of {path} is {kind}")
             bend = _bend_up if what == "unpack" else _bend_down
             return await bend(super()._transfer, what, path, fds[0], _STREAMS[kind])

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A relay between an agent and its gateway that strikes when one operation of MCP comes along.
 
-Contract: before and after the strike it passes on every byte as it came; it strikes once.
+Contract: before the strike it passes on every byte as it came. What it answers itself in place of
+the gateway, it answers from the strike on; whatever else strikes, strikes once.
 """
 
 from __future__ import annotations
@@ -22,6 +23,13 @@ SLOW_S: Final = 1.0
 _CHUNK: Final = 1 << 16
 _MARKS: Final = {"connect": b"POST ", "list": b"tools/list", "call": b"tools/call"}
 _STATUS: Final = {"http-500": "500 Internal Server Error", "rate-limited": "429 Too Many Requests"}
+_ANSWERS: Final = {
+    "silent": "no request is passed on any more",
+    "reset": "every connection is reset",
+    "garbage": "noise is every answer",
+    **{kind: f"HTTP {status} is every answer" for kind, status in _STATUS.items()},
+}
+"""What comes in place of the gateway's answers, from the strike on."""
 _ABORT: Final = struct.pack("ii", 1, 0)
 """SO_LINGER of a socket whose end is a reset."""
 
@@ -36,10 +44,12 @@ class Relay:
         self, port: int, phase: str, kind: str, hit: Hit, log: Callable[[str], None]
     ) -> None:
         self._port = port
-        self._mark: bytes | None = _MARKS[phase]
+        self._mark = _MARKS[phase]
         self._kind = kind
         self._hit = hit
         self._log = log
+        self._struck = False
+        self._mute = False
 
     async def start(self) -> int:
         """Listen on loopback for as long as the loop runs; returns the port."""
@@ -55,10 +65,8 @@ class Relay:
         back = asyncio.create_task(self._pump(gateway, answer))
         with contextlib.suppress(ConnectionError):
             while said := await agent.read(_CHUNK):
-                if self._mark is not None and self._mark in said:
-                    self._mark = None
-                    if not await self._strike(answer):
-                        break
+                if not await self._passes(said, answer):
+                    break
                 onward.write(said)
         onward.close()
         await back
@@ -68,35 +76,46 @@ class Relay:
         with contextlib.suppress(ConnectionError):
             while said := await source.read(_CHUNK):
                 target.write(said)
-        target.close()
+        if not self._mute:
+            target.close()
 
-    async def _strike(self, answer: asyncio.StreamWriter) -> bool:
-        """Whether what was said is to be passed on all the same."""
-        match self._kind:
-            case "silent":
-                self._log("the request is never passed on")
+    async def _passes(self, said: bytes, answer: asyncio.StreamWriter) -> bool:
+        """Whether what was said goes on to the gateway."""
+        if not self._struck and self._mark not in said:
+            return True
+        first, self._struck = not self._struck, True
+        if self._kind in _ANSWERS:
+            await self._answer(answer)
+            if first:
+                self._log(_ANSWERS[self._kind])
+            if self._kind == "silent":
+                self._mute = True
                 await asyncio.Event().wait()
-            case "slow":
-                self._log(f"the request is passed on {SLOW_S:g} s later")
-                await asyncio.sleep(SLOW_S)
+            return False
+        if first:
+            await self._strike()
+        return True
+
+    async def _strike(self) -> None:
+        if self._kind != "slow":
+            await self._hit()
+            return
+        self._log(f"the request is passed on {SLOW_S:g} s later")
+        await asyncio.sleep(SLOW_S)
+
+    async def _answer(self, answer: asyncio.StreamWriter) -> None:
+        match self._kind:
             case "reset":
                 sock: socket.socket = answer.get_extra_info("socket")
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ABORT)
                 answer.transport.abort()
-                self._log("the connection is reset")
-                return False
             case "garbage":
                 answer.write(NOISE)
                 await answer.drain()
-                self._log(f"{len(NOISE)} bytes of noise are the answer")
-                return False
             case "http-500" | "rate-limited":
                 await _reply(answer, _STATUS[self._kind])
-                self._log(f"HTTP {_STATUS[self._kind]} is the answer")
-                return False
             case _:
-                await self._hit()
-        return True
+                pass
 
 
 async def _reply(answer: asyncio.StreamWriter, status: str) -> None:
