@@ -24,21 +24,25 @@ from envkit.preflight.types import Plan
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-OWN: Final = frozenset({"as_json", "report_dir", "resume", "rerun_failed", "given"})
+OWN: Final = frozenset(
+    {"as_json", "report_dir", "resume", "rerun_failed", "given"}
+    | {"baseline", "max_slowdown", "estimate", "junit", "markdown", "quarantine"}
+)
 """Options that say how a command is run, and not what: each command has its own."""
 
-IDS: Final = frozenset({"source", "concurrency", "repeat", "limit"})
+IDS: Final = frozenset({"source", "concurrency", "repeat", "limit", "ramp"})
 """Options that decide which trials there are."""
 
 
 def to_keep(options: DataclassInstance) -> dict[str, Any]:
     """The options of a run, JSON-ready, as another process in another directory needs them."""
-    return {
+    values = {
         field.name: str(value.resolve()) if isinstance(value, Path) else value
         for field in fields(options)
         if field.name not in OWN
         for value in (getattr(options, field.name),)
     }
+    return orjson.loads(orjson.dumps(values))
 
 
 def resumed[T: DataclassInstance](options: T, given: Iterable[str], asked: Asked) -> T:
