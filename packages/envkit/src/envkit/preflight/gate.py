@@ -16,6 +16,7 @@ from typing import Final
 
 from envkit.fault import Owner
 from envkit.preflight.plan import UNSAFE
+from envkit.preflight.soundness import unsound
 from envkit.preflight.text import count, one_line, percent
 from envkit.preflight.types import LEAK_NAMES, Interval, Leftover, Plan
 from envkit.trial.record import Attempt, TrialRecord
@@ -63,6 +64,7 @@ def breaches(found: Findings) -> tuple[str, ...]:
         _faults(found),
         _wrong_rewards(found),
         _impossible_rewards(found.records),
+        *unsound(found.records),
         _no_reward(found),
         _peak(found),
         _leaks(found.leaks),

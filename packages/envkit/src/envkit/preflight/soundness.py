@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What takes the meaning from a reward although no box failed, each as one line of the gate.
+
+Contract: pure. A verifier that pays the same files differently is no measure; a trial that sees
+what another made is no sample of its own; a check that was asked for and could not be made is said,
+not passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from envkit.fault import Fault, NotIsolated
+from envkit.preflight.text import count, one_line
+from envkit.trial.record import Attempt, Grade, TrialRecord
+
+
+def unsound(records: Sequence[TrialRecord]) -> Iterator[str]:
+    """The breaches, in the order a person should look at them; empty lines for what holds."""
+    yield _interference(records)
+    yield _unsearched(records)
+    yield _flaky(records)
+    yield _ungraded(records)
+
+
+def _interference(records: Sequence[TrialRecord]) -> str:
+    seen = [r for r in records if any(f.code == NotIsolated.__name__ for f in _faults(r))]
+    if not seen:
+        return ""
+    example = next(f for f in _faults(seen[0]) if f.code == NotIsolated.__name__)
+    return (
+        f"{count(len(seen), 'trial')} saw what another trial made: {_named(seen)}; "
+        f"{one_line(example.message, 200)}"
+    )
+
+
+def _unsearched(records: Sequence[TrialRecord]) -> str:
+    """Of a trial that faulted, the box may be gone; of one with a reward it was there."""
+    missed = [r for r in records if r.reward_valid and r.attempts[-1].unsearched]
+    if not missed:
+        return ""
+    return (
+        f"boxes of {count(len(missed), 'trial')} could not be searched for what other trials "
+        f"made: {_named(missed)}"
+    )
+
+
+def _flaky(records: Sequence[TrialRecord]) -> str:
+    differ = [(r, a.grades) for r in records for a in _graded_twice(r) if _differ(a.grades)]
+    if not differ:
+        return ""
+    each = ", ".join(f"{one_line(r.trial_id, 80)} ({_worth(grades)})" for r, grades in differ)
+    line = f"the verifier of {count(len({r.task for r, _ in differ}), 'task')} paid the same files"
+    return f"{line} differently the second time: {each}; correct its tests/"
+
+
+def _ungraded(records: Sequence[TrialRecord]) -> str:
+    failed = {
+        r.trial_id: grade.fault.code
+        for r in records
+        for attempt in _graded_twice(r)
+        for grade in attempt.grades
+        if grade.fault
+    }
+    if not failed:
+        return ""
+    each = ", ".join(f"{one_line(trial, 80)} ({code})" for trial, code in failed.items())
+    return f"the second grading of {count(len(failed), 'trial')} failed: {each}"
+
+
+def _faults(record: TrialRecord) -> list[Fault]:
+    return [fault for attempt in record.attempts for fault in attempt.faults]
+
+
+def _graded_twice(record: TrialRecord) -> list[Attempt]:
+    return [attempt for attempt in record.attempts if attempt.grades]
+
+
+def _differ(grades: Sequence[Grade]) -> bool:
+    """In any named reward: a criterion that flips is as little a measure as the whole."""
+    return len({tuple(sorted(g.rewards.items())) for g in grades if g.fault is None}) > 1
+
+
+def _worth(grades: Sequence[Grade]) -> str:
+    return ", then ".join(f"{grade.reward:g}" for grade in grades if grade.reward is not None)
+
+
+def _named(records: Sequence[TrialRecord], most: int = 5) -> str:
+    names = ", ".join(one_line(record.trial_id, 80) for record in records[:most])
+    return names if len(records) <= most else f"{names} and {len(records) - most} more"
