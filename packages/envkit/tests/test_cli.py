@@ -21,6 +21,7 @@ from envkit import __version__, cli
 
 TASKS = Path(__file__).parents[3] / "tasks"
 COMMANDS = ("preflight", "audit", "lint", "serve", "doctor")
+METAVAR = re.compile(r"(PCT|DIR|REPORT|FILE|RUN|SECONDS|SPEC|N|N,N,\.\.\.|<.*>|-h)( .*)?")
 WIDE = {"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"}
 
 PREFLIGHT_OPTIONS = """\
@@ -35,6 +36,13 @@ PREFLIGHT_OPTIONS = """\
 --report Keep the trials, report.json and report.html here.
 --resume Go on with a run that was killed, as it was asked.
 --rerun-failed Run again what failed in an earlier run, and only that.
+--ramp The same tasks at each of these concurrencies, and where more gives no more.
+--baseline Say what got slower or worse since this report.
+--max-slowdown With --baseline: fail on what is worse, beyond chance, than this.
+--estimate Say what a run of steps=N,prompts=N,samples=N would take: hours, sandbox-hours.
+--junit Write JUnit XML: a test case a trial.
+--markdown Write Markdown, for a pull request.
+--quarantine Write the tasks not to be trained on, for trainers.
 """
 
 
@@ -60,7 +68,7 @@ def options_of(command: str) -> dict[str, str]:
         if cells[0].startswith("--"):
             name, cells = cells[0], cells[1:]
             shown[name] = ""
-            cells = [c for c in cells if not re.fullmatch(r"(PCT|DIR|<.*>|-h)( .*)?", c)]
+            cells = [c for c in cells if not METAVAR.fullmatch(c)]
         if name and line.startswith(("│", "|")):
             shown[name] = f"{shown[name]} {' '.join(cells)}".strip()
         else:

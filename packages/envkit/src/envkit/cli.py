@@ -109,7 +109,45 @@ def preflight(
         str,
         typer.Option(help="local, unsafe-process (no isolation, for debugging), or module:Class."),
     ] = "local",
-    seed: Annotated[int, typer.Option(help="Seeds the jitter of starts and retries.")] = 0,
+    agent_arg: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="For an agent module:Class; may be repeated."),
+    ] = None,
+    env_arg: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="For an environment module:Class, the same way."),
+    ] = None,
+    think_time: Annotated[
+        str,
+        typer.Option(
+            metavar="SPEC",
+            help="Time between replayed calls, as a model takes it: recorded, recorded*0.1, "
+            "lognormal:MEDIAN_S,SIGMA, or seconds.",
+        ),
+    ] = "",
+    hold: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            help="Let each trial sit idle once, as behind a busy engine; its servers must still "
+            "answer then.",
+        ),
+    ] = 0.0,
+    grade_twice: Annotated[
+        bool,
+        typer.Option(
+            "--grade-twice",
+            help="Grade every trial's files a second time; the rewards must agree. With --repeat "
+            "the first trial of each task is, anyway.",
+        ),
+    ] = False,
+    starts_per_s: Annotated[
+        float | None,
+        typer.Option(metavar="N", help="Trials that begin a second, at most. Default: 25."),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(help="Seeds the jitter of starts and retries, and what is drawn.")
+    ] = 0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the report as one JSON document.")
     ] = False,
@@ -124,6 +162,40 @@ def preflight(
     rerun_failed: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Run again what failed in an earlier run, and only that."),
+    ] = None,
+    ramp: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N,N,...",
+            help="The same tasks at each of these concurrencies, and where more gives no more.",
+        ),
+    ] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(metavar="REPORT", help="Say what got slower or worse since this report."),
+    ] = None,
+    max_slowdown: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PCT", help="With --baseline: fail on what is worse, beyond chance, than this."
+        ),
+    ] = None,
+    estimate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RUN",
+            help="Say what a run of steps=N,prompts=N,samples=N would take: hours, sandbox-hours.",
+        ),
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write JUnit XML: a test case a trial.")
+    ] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write Markdown, for a pull request.")
+    ] = None,
+    quarantine: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the tasks not to be trained on, for trainers."),
     ] = None,
 ) -> None:
     """Run the tasks at training concurrency and say whether they can be trained on.
@@ -144,10 +216,23 @@ def preflight(
                 limit=limit,
                 max_fault_rate=max_fault_rate,
                 seed=seed,
+                think_time=think_time,
+                hold=hold,
+                grade_twice=grade_twice,
+                starts_per_s=starts_per_s,
+                agent_arg=tuple(agent_arg or ()),
+                env_arg=tuple(env_arg or ()),
                 as_json=as_json,
                 report_dir=report,
                 resume=resume,
                 rerun_failed=rerun_failed,
+                ramp=ramp,
+                baseline=baseline,
+                max_slowdown=max_slowdown,
+                estimate=estimate,
+                junit=junit,
+                markdown=markdown,
+                quarantine=quarantine,
                 given=_given(context),
             )
         )

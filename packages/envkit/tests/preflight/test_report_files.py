@@ -206,7 +206,7 @@ def test_a_report_directory_holds_the_report_and_is_reused(make: Any, tmp_path: 
     assert json.loads((tmp_path / "r" / "report.json").read_text())["verdict"] == "PASS"
     assert (tmp_path / "r" / "report.html").read_text().startswith("<!doctype html>")
     assert sorted(path.name for path in (tmp_path / "r").iterdir()) == [
-        ".envkit-preflight", "report.html", "report.json", "trials",
+        ".envkit-preflight", "quarantine.json", "report.html", "report.json", "trials",
     ]  # fmt: skip
     assert list(open_place(tmp_path / "r", "token").trials.iterdir()) == []
 

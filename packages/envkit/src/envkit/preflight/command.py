@@ -14,9 +14,11 @@ import shlex
 import signal
 import sys
 import tempfile
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import orjson
 from rich.console import Console
@@ -34,16 +36,19 @@ from envkit.preflight.again import (
 )
 from envkit.preflight.asked import Asked, as_asked, read_asked, write_asked
 from envkit.preflight.journal import Journal
+from envkit.preflight.measures import Measures, read_measures
+from envkit.preflight.outputs import check_outputs, write_outputs
 from envkit.preflight.past import NOTHING, Past, take_up
 from envkit.preflight.place import Place, keep, open_place, release, reopen_place
 from envkit.preflight.plan import KNOWN_ENVS, Request, make_plan
 from envkit.preflight.progress import view_for
+from envkit.preflight.ramp import parse_levels, plans_of, run_ramp, whole
 from envkit.preflight.report import could_not_run
 from envkit.preflight.report_json import to_json
 from envkit.preflight.report_text import print_report
 from envkit.preflight.run import run
-from envkit.preflight.text import one_line
-from envkit.preflight.types import Launcher, Plan, Report, RunOptions, Verdict
+from envkit.preflight.text import one_line, share
+from envkit.preflight.types import Launcher, Plan, Report, RunOptions, Verdict, View
 
 PLAIN_WIDTH: Final = 120
 """Columns where the output is no terminal, so that the same run always prints the same."""
@@ -64,10 +69,30 @@ class Options:
     seed: int
     as_json: bool
     report_dir: Path | None
+    think_time: str = ""
+    """``recorded``, ``recorded*0.1``, ``lognormal:MEDIAN_S,SIGMA`` or seconds."""
+    hold: float = 0.0
+    """Seconds."""
+    grade_twice: bool = False
+    starts_per_s: float | None = None
+    agent_arg: tuple[str, ...] = ()
+    """``name=value``"""
+    env_arg: tuple[str, ...] = ()
     resume: Path | None = None
     """The directory of a run that was killed, to go on with."""
     rerun_failed: Path | None = None
     """The directory of a run, to run again what failed in it."""
+    ramp: str | None = None
+    """Concurrencies, lowest first; instead of one."""
+    baseline: Path | None = None
+    """A report, or its directory, to compare with."""
+    max_slowdown: str | None = None
+    """In percent: beyond it a comparison breaches the gate."""
+    estimate: str | None = None
+    """``steps=200,prompts=16,samples=16``."""
+    junit: Path | None = None
+    markdown: Path | None = None
+    quarantine: Path | None = None
     given: frozenset[str] = frozenset()
     """Which of these were named on the command line."""
 
@@ -92,15 +117,39 @@ def preflight(options: Options) -> int:
     """Runs and prints a preflight; the exit code."""
     logging.getLogger("stamina").setLevel(logging.ERROR)  # the report tells what was run again
     try:
+        measures = _measures(options)
         start = _start(options)
     except EnvkitError as error:
         return finish(options, could_not_run([str(error)]), None)
     try:
-        report = _run(start)
+        report = measures.of(_run(start, measures))
         unchanged = start.resumes is not None and report.verdict is Verdict.COULD_NOT_RUN
         return finish(start.options, report, None if unchanged else start.place)
     finally:
         release(start.place)
+
+
+def _measures(options: Options) -> Measures:
+    """What is made of the run, read before its place is: that may be where the baseline lies."""
+    check_outputs(_outputs(options))
+    if options.ramp and "concurrency" in options.given:
+        raise HarnessError("--ramp and --concurrency: a ramp names its own; name one")
+    _levels(options)
+    return read_measures(
+        baseline=options.baseline, max_slowdown=options.max_slowdown, training=options.estimate
+    )
+
+
+def _levels(options: Options) -> tuple[int, ...]:
+    return parse_levels(options.ramp) if options.ramp is not None else ()
+
+
+def _outputs(options: Options) -> dict[str, Path | None]:
+    return {
+        "junit": options.junit,
+        "markdown": options.markdown,
+        "quarantine": options.quarantine,
+    }
 
 
 def _start(options: Options) -> _Start:
@@ -133,6 +182,8 @@ def _resume(options: Options, root: Path) -> _Start:
     place = reopen_place(root)
     try:
         before = resumed(options, options.given, asked)
+        if before.ramp:
+            raise HarnessError(f"{root}: a ramp measures whole levels; start it anew")
         _bury(asked.run_token)
     except BaseException:
         release(place)
@@ -167,14 +218,15 @@ def _other(options: Options) -> Path | None:
     return mine
 
 
-def _run(start: _Start) -> Report:
+def _run(start: _Start, measures: Measures) -> Report:
     try:
-        plan = _plan(start)
+        plan, levels = _plan(start)
         if not plan.specs:
             return could_not_run(_problems(plan), plan)
         require("harbor", "mcp")  # only the trials' processes import them, and fail one by one
         _check_boxes(plan)
         _check_cache(plan)
+        measures.check(plan, levels)
         past = _past(start, plan)
         launcher = _launcher(plan, past)
     except EnvkitError as error:
@@ -183,17 +235,23 @@ def _run(start: _Start) -> Report:
         return could_not_run([install_line(error, "run")])
     journal = Journal(start.place.root, cut_off=past.cut_off)
     try:
-        return asyncio.run(_interruptible(plan, launcher, past, journal))
+        if levels:
+            return asyncio.run(_interruptible(_ramp(plan, levels, journal)))
+        view = _view(plan, past)
+        return asyncio.run(_interruptible(run(plan, launcher, view, past=past, journal=journal)))
     finally:
         journal.close()
 
 
-def _plan(start: _Start) -> Plan:
-    """The trials of a run."""
+def _plan(start: _Start) -> tuple[Plan, tuple[Plan, ...]]:
+    """The trials of a run; of a ramp, those of each level too."""
     plan = make_plan(_request(start.options, start.place, start.run_token))
+    at = _levels(start.options)
+    levels = plans_of(plan, at, start.options.repeat) if at and plan.specs else ()
+    plan = whole(plan, levels) if levels else plan
     if start.rerun_of is not None:
-        plan = only(plan, start.trials, start.rerun_of)
-    return replace(plan, concurrency=start.concurrency) if start.concurrency else plan
+        plan, levels = only(plan, start.trials, start.rerun_of), ()
+    return replace(plan, concurrency=start.concurrency) if start.concurrency else plan, levels
 
 
 def _past(start: _Start, plan: Plan) -> Past:
@@ -209,13 +267,20 @@ def _past(start: _Start, plan: Plan) -> Past:
         raise HarnessError(f"{error.filename}: {error.strerror}; cannot be moved aside") from error
 
 
-async def _interruptible(plan: Plan, launcher: Launcher, past: Past, journal: Journal) -> Report:
+async def _interruptible(work: Coroutine[Any, Any, Report]) -> Report:
     """SIGTERM, as a build system sends it, ends a run as Ctrl-C does."""
     task = asyncio.current_task()
     if task is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    view = view_for(Console(stderr=True), len(past.remaining(plan)))
-    return await run(plan, launcher, view, past=past, journal=journal)
+    return await work
+
+
+def _view(plan: Plan, past: Past = NOTHING) -> View:
+    return view_for(Console(stderr=True), len(past.remaining(plan)))
+
+
+def _ramp(plan: Plan, levels: tuple[Plan, ...], journal: Journal) -> Coroutine[Any, Any, Report]:
+    return run_ramp(plan, levels, partial(_launcher, past=NOTHING), _view, journal=journal)
 
 
 def _request(options: Options, place: Place, token: str) -> Request:
@@ -225,27 +290,18 @@ def _request(options: Options, place: Place, token: str) -> Request:
         run_token=token,
         agent=options.agent,
         env=options.env,
-        concurrency=options.concurrency,
+        concurrency=max(_levels(options), default=options.concurrency),
         repeat=options.repeat,
         limit=options.limit,
         max_fault_rate=share("--max-fault-rate", options.max_fault_rate),
         seed=options.seed,
+        think=options.think_time,
+        hold_s=options.hold,
+        grade_twice=options.grade_twice,
+        starts_per_s=options.starts_per_s,
+        agent_args=options.agent_arg,
+        env_args=options.env_arg,
     )
-
-
-def share(option: str, text: str) -> float:
-    """``0.5`` or ``0.5%`` as 0.005.
-
-    Raises:
-        HarnessError: it is no percentage from 0 to 100.
-    """
-    try:
-        value = float(text.strip().removesuffix("%"))
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 100:
-        raise HarnessError(f"{option} {text}: not a percentage from 0 to 100; write for example 2%")
-    return value / 100
 
 
 def _problems(plan: Plan) -> list[str]:
@@ -292,6 +348,7 @@ def _launcher(plan: Plan, past: Past) -> Launcher:
             out_dir=plan.out_dir,
             run_token=plan.run_token,
             seed=plan.seed,
+            starts_per_s=plan.starts_per_s,
             earlier=past.earlier,
         ),
     )
@@ -300,7 +357,8 @@ def _launcher(plan: Plan, past: Past) -> Launcher:
 def finish(options: Options, report: Report, place: Place | None) -> int:
     """Keeps and prints a report; the exit code."""
     if place is not None:
-        _keep(place, report)
+        _told(partial(keep, place, report), place.root, "--report DIR")
+    _told(partial(write_outputs, _outputs(options), report), Path(), "its option")
     if options.as_json:
         print(orjson.dumps(to_json(report), option=orjson.OPT_INDENT_2).decode())
     else:
@@ -308,13 +366,13 @@ def finish(options: Options, report: Report, place: Place | None) -> int:
     return report.verdict.exit_code
 
 
-def _keep(place: Place, report: Report) -> None:
+def _told(write: Callable[[], None], where: Path, other: str) -> None:
     """A full disk costs the files of a report, not the report."""
     try:
-        keep(place, report)
+        write()
     except OSError as error:
-        where = error.filename2 or error.filename or place.root
-        line = f"{where}: {error.strerror}; make room, or name another place with --report DIR"
+        path = error.filename2 or error.filename or where
+        line = f"{path}: {error.strerror}; make room, or name another place with {other}"
         print(f"envkit: {one_line(line, 1000)}", file=sys.stderr)
 
 

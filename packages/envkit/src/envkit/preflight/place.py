@@ -23,7 +23,10 @@ import orjson
 from envkit.fault import HarnessError
 from envkit.preflight.asked import RUN_NAME
 from envkit.preflight.journal import JOURNAL_NAME
+from envkit.preflight.outputs import write_whole
 from envkit.preflight.past import CUT_OFF
+from envkit.preflight.quarantine import NAME as QUARANTINE_NAME
+from envkit.preflight.quarantine import to_bytes
 from envkit.preflight.report_html import to_html
 from envkit.preflight.report_json import to_json
 from envkit.preflight.types import Report, Verdict
@@ -94,8 +97,9 @@ def keep(place: Place, report: Report) -> None:
     """
     if place.asked_for:
         json = orjson.dumps(to_json(report), option=orjson.OPT_INDENT_2)
-        _write(place.root / "report.json", json + b"\n")
-        _write(place.page, to_html(report).encode())
+        write_whole(place.root / "report.json", json + b"\n")
+        write_whole(place.page, to_html(report).encode())
+        write_whole(place.root / QUARANTINE_NAME, to_bytes(report))
     elif report.verdict in (Verdict.PASS, Verdict.COULD_NOT_RUN):
         shutil.rmtree(place.root, ignore_errors=True)
     if place.root.exists():
@@ -179,16 +183,9 @@ def _lock(root: Path) -> int:
 
 def _empty(place: Place) -> None:
     """Nothing of an earlier run may pass for this one's."""
-    for name in (RUN_NAME, JOURNAL_NAME, "report.json", place.page.name):
+    for name in (RUN_NAME, JOURNAL_NAME, "report.json", place.page.name, QUARANTINE_NAME):
         (place.root / name).unlink(missing_ok=True)
     for folder in (place.trials, place.root / CUT_OFF):
         if folder.exists():
             shutil.rmtree(folder)
     place.trials.mkdir()
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Under another name first: a reader never sees half a report."""
-    part = path.with_name(f".{path.name}.part")
-    part.write_bytes(data)
-    part.replace(path)

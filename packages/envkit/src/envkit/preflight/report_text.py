@@ -62,7 +62,8 @@ def _parts(report: Report) -> Iterator[RenderableType]:
     if report.estimate:
         yield from (Text(line) for line in estimate.lines(report.estimate))
         yield Text()
-    yield from _quarantine(report)
+    if report.attempts:
+        yield from _quarantine(report)
     yield from _leaks(report)
     yield from _verdict(report)
 

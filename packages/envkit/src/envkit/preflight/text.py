@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text from outside, made safe for one line of a terminal.
+"""Text from outside, made safe for one line of a terminal; figures as a person writes them.
 
 Messages, task names and log lines come from boxes in which an agent ran: an escape sequence in
 them could rewrite the screen, a newline could forge a line of the report.
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import unicodedata
 from typing import Final
+
+from envkit.fault import HarnessError
 
 UNSAFE: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 """Unicode categories that move the cursor, reorder text or are invisible."""
@@ -39,3 +41,18 @@ def seconds(value: float) -> str:
 def count(n: int, noun: str) -> str:
     """``1 trial``, ``2 trials``."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def share(option: str, text: str) -> float:
+    """``0.5`` or ``0.5%`` as 0.005.
+
+    Raises:
+        HarnessError: it is no percentage from 0 to 100.
+    """
+    try:
+        value = float(text.strip().removesuffix("%"))
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 100:
+        raise HarnessError(f"{option} {text}: not a percentage from 0 to 100; write for example 2%")
+    return value / 100
