@@ -3,6 +3,7 @@
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 
 pytest.importorskip("reportlab", reason="not run: office libraries absent")
 pytest.importorskip("pptx", reason="not run: office libraries absent")
+
+from .world_code import world_modules
 
 WORLD = Path(__file__).parents[4] / "tasks/worlds/halden-pryce"
 PLACES = (
@@ -57,6 +60,24 @@ def test_there_is_everything_that_a_firm_keeps(twice: tuple[Path, Path]) -> None
     assert kinds.count(".pdf") >= 25
     assert kinds.count(".xlsx") >= 8
     assert kinds.count(".pptx") >= 3
+    assert kinds.count(".mbox") >= 1
+    assert kinds.count(".ics") == 1
+    state = twice[0] / "apps_data"
+    assert sorted(path.name for path in state.iterdir()) == ["calendar", "chat", "mail"]
+
+
+@pytest.mark.integration
+def test_every_decoy_stands_on_the_drive_beside_what_supersedes_it(
+    twice: tuple[Path, Path],
+) -> None:
+    (decoys,) = world_modules(WORLD.name, ["facts.decoys"])
+    drive = twice[0] / "filesystem"
+    names = {path.name for path in drive.rglob("*")}
+    for decoy in decoys.DECOYS:
+        assert (WORLD.parents[1] / decoy.task / "task.toml").is_file(), decoy
+        if "/" in decoy.stands_in:
+            assert (drive / decoy.stands_in).is_file(), decoy
+        assert set(re.findall(r"[\w-]+\.(?:pdf|xlsx|pptx)", decoy.superseded_by)) <= names, decoy
 
 
 @pytest.mark.integration
