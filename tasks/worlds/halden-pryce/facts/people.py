@@ -28,7 +28,7 @@ _TEAMS = {
         ("Owen Tregarth", "Principal"),
         ("Priya Nandan", "Manager"),
         ("Callum Reid", "Consultant"),
-        ("Ines Faria", "Consultant"),
+        ("Alba Faria", "Consultant"),
         ("Jude Ashworth", "Analyst"),
         ("Mei Tanaka", "Analyst"),
     ),

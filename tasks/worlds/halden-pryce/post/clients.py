@@ -181,7 +181,7 @@ bring {OPTIONS[1][1][2]} million of premium in 2028 and cost {OPTIONS[1][2]} mil
         notes=(
             Note(
                 date=at(2025, 9, 9, 11, 11),
-                sender="ines.faria",
+                sender="alba.faria",
                 to=("HP-2510",),
                 cc=("mei.tanaka",),
                 html=f"""\
@@ -194,13 +194,13 @@ bring {OPTIONS[1][1][2]} million of premium in 2028 and cost {OPTIONS[1][2]} mil
             Note(
                 date=at(2025, 9, 11, 16, 36),
                 sender="HP-2510",
-                to=("ines.faria",),
+                to=("alba.faria",),
                 cc=("mei.tanaka", "owen.tregarth"),
-                text="Dear Ines,\n\nall fine but Poland: the rehearsal must be on the 12th.",
+                text="Dear Alba,\n\nall fine but Poland: the rehearsal must be on the 12th.",
             ),
             Note(
                 date=at(2025, 9, 11, 16, 50),
-                sender="ines.faria",
+                sender="alba.faria",
                 to=("HP-2510",),
                 cc=("mei.tanaka",),
                 text="Dear Ravi,\n\nmoved: Poland rehearses on 12 November.",
