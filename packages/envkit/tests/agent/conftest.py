@@ -27,9 +27,9 @@ class RealServer:
 
 
 @contextmanager
-def start_real_server() -> Iterator[RealServer]:
+def start_real_server(*more: str) -> Iterator[RealServer]:
     script = Path(__file__).with_name("real_server.py")
-    command = [sys.executable, "-W", "ignore", str(script), TOKEN]
+    command = [sys.executable, "-W", "ignore", str(script), TOKEN, *more]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         port = process.stdout.readline().strip()
@@ -41,6 +41,13 @@ def start_real_server() -> Iterator[RealServer]:
 def mortal_server() -> Iterator[RealServer]:
     """A server of the test's own, to be killed."""
     with start_real_server() as server:
+        yield server
+
+
+@pytest.fixture
+def forgetful_server() -> Iterator[RealServer]:
+    """A server that accepts its token for half a second."""
+    with start_real_server("0.5") as server:
         yield server
 
 

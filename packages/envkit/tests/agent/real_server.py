@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real MCP server in a process of its own, to be killed: prints its port and serves.
 
-Run by the tests as ``python real_server.py TOKEN``; every tool is a hazard of a real one.
+Run by the tests as ``python real_server.py TOKEN [LIFE_S]``, after which the token is refused, so
+many seconds from its first use; every tool is a hazard of a real one.
 """
 
 import asyncio
+import math
 import os
 import socket
 import sys
+import time
 from typing import Any
 
 import uvicorn
@@ -89,13 +92,16 @@ def big(mib: int) -> str:
     return "x" * (mib << 20)
 
 
-def guarded(app: ASGIApp, token: str) -> ASGIApp:
-    """Only with the bearer token."""
+def guarded(app: ASGIApp, token: str, life_s: float) -> ASGIApp:
+    """Only with the bearer token, as long as it is fresh."""
 
     expected = (b"authorization", f"Bearer {token}".encode())
+    used: list[float] = []
 
     async def guard(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and expected not in scope["headers"]:
+        used.append(time.monotonic())
+        stale = used[-1] - used[0] > life_s
+        if scope["type"] == "http" and (stale or expected not in scope["headers"]):
             await send({"type": "http.response.start", "status": 401, "headers": []})
             await send({"type": "http.response.body", "body": b"who are you?"})
             return
@@ -109,7 +115,9 @@ def main() -> None:
     listener.bind(("127.0.0.1", 0))
     listener.listen(64)
     print(listener.getsockname()[1], flush=True)
-    app = guarded(server.streamable_http_app(json_response=True, stateless_http=True), sys.argv[1])
+    life_s = float(sys.argv[2]) if len(sys.argv) > 2 else math.inf
+    http = server.streamable_http_app(json_response=True, stateless_http=True)
+    app = guarded(http, sys.argv[1], life_s)
     config = uvicorn.Config(app, log_level="critical", access_log=False)
     asyncio.run(uvicorn.Server(config).serve(sockets=[listener]))
 

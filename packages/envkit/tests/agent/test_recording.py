@@ -40,6 +40,10 @@ def test_calls_and_answer_are_read_in_order(tmp_path: Path) -> None:
         (['{"arguments": {}}'], ":1", "no tool named"),
         (['{"tool": 3}'], ":1", "no tool named"),
         (['{"tool": "a", "arguments": [1]}'], ":1", "arguments is no object"),
+        (['{"tool": "a", "think_s": "long"}'], ":1", "think_s is no number"),
+        (['{"tool": "a", "think_s": true}'], ":1", "think_s is no number"),
+        (['{"tool": "a", "think_s": -1}'], ":1", "think_s is no number"),
+        (['{"tool": "a", "think_s": Infinity}'], ":1", "think_s is no number"),
         (['{"final_answer": "x"}', '{"tool": "a"}'], ":2", "nothing may follow"),
         ([""], "calls.jsonl", "no call in it"),
     ],
@@ -59,3 +63,11 @@ def test_a_missing_or_binary_recording_is_named(tmp_path: Path) -> None:
     (tmp_path / "bytes.jsonl").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(TaskError, match="cannot be read"):
         read_recording(tmp_path / "bytes.jsonl")
+
+
+def test_a_recording_says_whether_it_knows_how_long_the_model_took(tmp_path: Path) -> None:
+    silent, timed = '{"tool": "a"}', '{"tool": "a", "think_s": 4.5}'
+    assert not read_recording(written(tmp_path, silent)).has_times
+    recording = read_recording(written(tmp_path, silent, timed))
+    assert recording.has_times
+    assert [call.think_s for call in recording.calls] == [0.0, 4.5]

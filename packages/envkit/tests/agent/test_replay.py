@@ -18,14 +18,17 @@ from harbor.utils.trajectory_validator import TrajectoryValidator
 from envkit.agent.mcp_client import Endpoint
 from envkit.agent.replay import FINAL_ANSWER, ReplayAgent
 from envkit.fault import (
+    ExtraTools,
     MissingTools,
     Owner,
     Phase,
     ServerDisconnected,
     TaskError,
+    TokenExpired,
     UnexpectedToolError,
     classify,
 )
+from envkit.sandbox.ledger import begin
 
 pytestmark = pytest.mark.integration
 
@@ -60,12 +63,14 @@ def record(tmp_path: Path, *lines: dict[str, Any]) -> Path:
     return path
 
 
-def replay(tmp_path: Path, endpoint: Endpoint, *lines: dict[str, Any]) -> AgentContext:
+def replay(
+    tmp_path: Path, endpoint: Endpoint, *lines: dict[str, Any], **settings: Any
+) -> AgentContext:
     """Set up and run the agent; its logs are under ``tmp_path/logs``."""
     record(tmp_path, *lines)
     logs = tmp_path / "logs"
     logs.mkdir()
-    agent, context = ReplayAgent(logs), AgentContext()
+    agent, context = ReplayAgent(logs, **settings), AgentContext()
     desk: Any = Desk(tmp_path, endpoint)
 
     async def main() -> None:
@@ -146,6 +151,56 @@ def test_missing_tools_are_named_before_the_first_call(tmp_path: Path, real_serv
         replay(tmp_path, real_server.endpoint, echo("a"), frob, ANSWER)
     assert not (tmp_path / "logs" / "calls.jsonl").exists()
     assert len(trajectory(tmp_path).steps) == 1
+
+
+TOOLS = (
+    *("big", "call_id", "crash", "die", "echo", "envelope", "forever", "leave", "nothing"),
+    *("refuse", "refuse_by_right"),
+)
+
+
+@pytest.mark.parametrize(
+    ("expected", "error", "says"),
+    [
+        (TOOLS, None, ""),
+        ((), None, ""),
+        ((*TOOLS, "frob"), MissingTools, "not listed: frob"),
+        (TOOLS[1:], ExtraTools, "listed but not expected: big"),
+        ((*TOOLS[1:], "frob"), MissingTools, "not listed: frob"),
+    ],
+)
+def test_the_tools_listed_are_those_expected(
+    tmp_path: Path, real_server: Any, expected: Any, error: Any, says: str
+) -> None:
+    def run() -> None:
+        replay(tmp_path, real_server.endpoint, echo("a"), ANSWER, expected_tools=expected)
+
+    if error is None:
+        return run()
+    with pytest.raises(error, match=says):
+        run()
+    return None
+
+
+def test_pauses_and_idle_time_are_booked_apart(tmp_path: Path, real_server: Any) -> None:
+    book = begin()
+    book.enter("act")
+    calls = (echo("a", think_s=1), echo("b", think_s=2), ANSWER)
+    replay(tmp_path, real_server.endpoint, *calls, think="recorded*0.05", hold_s=0.2)
+    book.enter("")
+    assert book.seconds["think"] >= 0.15
+    assert book.seconds["idle"] >= 0.2
+    assert set(book.seconds) == {"act", "think", "idle"}
+
+
+def test_a_token_that_expires_while_the_trial_is_idle_is_named(
+    tmp_path: Path, forgetful_server: Any
+) -> None:
+    with pytest.raises(TokenExpired, match="it accepted this token before") as caught:
+        replay(tmp_path, forgetful_server.endpoint, echo("a"), echo("b"), ANSWER, hold_s=1.0)
+    fault = classify(caught.value, Phase.ACT)
+    assert (fault.owner, fault.policy.reward_valid) == (Owner.SERVER, False)
+    assert [line["tool"] for line in log(tmp_path)] == ["echo"]
 
 
 def test_a_server_that_dies_leaves_what_was_done(tmp_path: Path, mortal_server: Any) -> None:

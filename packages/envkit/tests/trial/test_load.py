@@ -2,7 +2,7 @@
 """Trials shaped like training: pauses, idle time, a second grading, tools held to the world's."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from envkit.preflight.types import TrialSpec
+from envkit.servers.catalog import ALL
+from envkit.servers.tool import full_name
 from envkit.trial.load import LoadShape
 
 from .tiny import ANSWER, DONE, LIST, Ran, launcher, make_task, run_trials, spec
@@ -17,6 +19,10 @@ from .tiny import ANSWER, DONE, LIST, Ran, launcher, make_task, run_trials, spec
 pytestmark = pytest.mark.integration
 
 THINKING = ({**LIST, "think_s": 0.4}, {**DONE, "think_s": 0.6}, ANSWER)
+SERVED = [
+    full_name(tool) for tool in ALL if tool.server in ("filesystem_server", "code_execution_server")
+]
+AGENTS = ("replay", "oracle", "nop")
 FICKLE = """\
 #!/bin/bash
 # Another reward each time, by what only chance decides.
@@ -43,13 +49,28 @@ def ran(boxes: None, tmp_path_factory: pytest.TempPathFactory) -> Ran:
     specs = [
         shaped(make_task(tasks, "recorded", THINKING), out, think="recorded"),
         shaped(make_task(tasks, "drawn"), out, think="lognormal:0.2,0.5", seed=7),
-        shaped(make_task(tasks, "thinks-too-long", agent_s=2), out, think="30"),
-        shaped(make_task(tasks, "idle", agent_s=2), out, hold_s=6.0),
+        shaped(make_task(tasks, "thinks-too-long", agent_s=15), out, think="600"),
+        shaped(make_task(tasks, "idle", agent_s=10), out, hold_s=12.0),
         shaped(make_task(tasks, "idle-oracle"), out, "oracle", hold_s=1.0),
         shaped(fickle, out, grade_twice=True),
         shaped(steady, out, grade_twice=True),
     ]
+    specs += [
+        spec(strict(home / "more", [*SERVED, "frob_server_frob"]), out, f"more-{agent}", agent)
+        for agent in AGENTS
+    ]
+    specs += [spec(strict(home / "fewer", SERVED[1:]), out, f"fewer-{a}", a) for a in AGENTS]
+    specs += [spec(strict(home / "same", SERVED), out, f"same-{a}", a) for a in AGENTS]
     return run_trials(launcher(out, concurrency=4), specs)
+
+
+def strict(tasks: Path, tools: Sequence[str]) -> Path:
+    """A task whose world says what its servers must list."""
+    task = make_task(tasks)
+    world = tasks / "worlds/tiny/world.toml"
+    if "expected_tools" not in world.read_text():
+        world.write_text(f"{world.read_text()}expected_tools = {json.dumps(list(tools))}\n")
+    return task
 
 
 def phases(ran: Ran, name: str) -> Mapping[str, float]:
@@ -82,7 +103,7 @@ def test_idle_time_is_nobodys_and_is_not_taken_from_the_agents(ran: Ran) -> None
     record = ran["idle__000"]
     assert record.reward == 1.0
     assert record.fault is None
-    assert phases(ran, "idle")["idle"] >= 6.0
+    assert phases(ran, "idle")["idle"] >= 12.0
 
 
 def test_a_trial_of_any_agent_can_sit_idle(ran: Ran) -> None:
@@ -113,6 +134,19 @@ def test_a_second_grading_that_agrees_says_so_and_leaves_no_copy(ran: Ran) -> No
 
 def test_without_a_second_grading_there_are_no_grades(ran: Ran) -> None:
     assert ran["recorded__000"].attempts[0].grades == ()
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize(
+    ("world", "code"), [("more", "MissingTools"), ("fewer", "ExtraTools"), ("same", "")]
+)
+def test_the_servers_list_what_the_world_expects_whoever_acts(
+    ran: Ran, world: str, code: str, agent: str
+) -> None:
+    record = ran[f"{world}-{agent}"]
+    assert (record.fault.code if record.fault else "") == code
+    assert record.reward_valid is not bool(code)
+    assert all(sorted(SERVED) == list(attempt.tools) for attempt in record.attempts)
 
 
 def test_nothing_is_left(ran: Ran) -> None:
