@@ -35,7 +35,7 @@ def write(path: Path) -> None:
         _status(slides.page("Where we stand"))
         risks = slides.page("Risks")
         risks.table("Risk table", RISKS, (0.5, 1.6, 9.0, 2.4))
-        risks.notes("The cap is in clause 6 of the letter. Do not promise hours beyond it.")
+        risks.notes("The cap is in clause 2 of the letter. Do not promise hours beyond it.")
 
 
 def _hours(page: Page) -> None:
