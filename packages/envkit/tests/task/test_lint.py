@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from envkit.task import Severity, lint
+from envkit.task import Severity, find_tasks, lint
 
 TASKS = Path(__file__).parents[4] / "tasks"
 
@@ -30,9 +30,9 @@ def found(task: Path) -> list[tuple[str, str]]:
     return [(problem.code, problem.where) for problem in lint(task)]
 
 
-@pytest.mark.parametrize("name", ["rail-margin", "budget-tolls"])
-def test_our_own_tasks_are_sound(name: str) -> None:
-    assert lint(TASKS / name) == []
+@pytest.mark.parametrize("ours", find_tasks(TASKS), ids=lambda path: path.name)
+def test_our_own_tasks_are_sound(ours: Path) -> None:
+    assert lint(ours) == []
 
 
 @pytest.mark.parametrize(
