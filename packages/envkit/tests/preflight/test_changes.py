@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envkit.preflight import significance
@@ -155,6 +155,7 @@ def test_memory_that_could_not_be_read_is_not_compared() -> None:
     assert "memory" not in {change.measure for change in changes(rows, rows)}
 
 
+@settings(deadline=None)  # two thousand resamples a measure
 @given(ROWS, ROWS)
 def test_any_two_runs_can_be_compared(before: list[Outcome], now: list[Outcome]) -> None:
     for change in changes(before, now):

@@ -17,7 +17,7 @@ import orjson
 
 from envkit.fault import HarnessError
 from envkit.preflight.changes import changes
-from envkit.preflight.outcomes import Outcome, from_rows, outcomes
+from envkit.preflight.outcomes import Outcome, from_rows, load_of, outcomes
 from envkit.preflight.text import one_line, percent
 from envkit.preflight.types import SCHEMA, Change, Comparison, Plan, Report, Verdict
 
@@ -31,6 +31,7 @@ class Baseline:
     path: Path
     agent: str
     env: str
+    load: Mapping[str, Any]
     rows: tuple[Outcome, ...]
 
     @property
@@ -56,7 +57,9 @@ def read_baseline(path: Path) -> Baseline:
         raise HarnessError(f"--baseline {file}: it lists no trials; run that preflight once more")
     try:
         rows = tuple(from_rows(data["outcomes"]))
-        return Baseline(path=file, agent=data["agent"], env=data["env"], rows=rows)
+        return Baseline(
+            path=file, agent=data["agent"], env=data["env"], load=data["load"], rows=rows
+        )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise HarnessError(
             f"--baseline {file}: {one_line(repr(error), 100)} is missing or no figure; "
@@ -70,6 +73,7 @@ def check_comparable(baseline: Baseline, plan: Plan, concurrencies: Collection[i
     for what, was, wanted in (
         ("agent", baseline.agent, plan.agent),
         ("env", baseline.env, plan.env),
+        ("load", baseline.load, load_of(plan)),
     ):
         if was != wanted:
             raise _other(baseline, f"it ran {what} {was}, this run {wanted}")

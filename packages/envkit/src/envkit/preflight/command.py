@@ -236,7 +236,7 @@ def _run(start: _Start, measures: Measures) -> Report:
     journal = Journal(start.place.root, cut_off=past.cut_off)
     try:
         if levels:
-            return asyncio.run(_interruptible(_ramp(plan, levels, journal)))
+            return asyncio.run(_interruptible(_ramp(plan, levels)))
         view = _view(plan, past)
         return asyncio.run(_interruptible(run(plan, launcher, view, past=past, journal=journal)))
     finally:
@@ -279,8 +279,8 @@ def _view(plan: Plan, past: Past = NOTHING) -> View:
     return view_for(Console(stderr=True), len(past.remaining(plan)))
 
 
-def _ramp(plan: Plan, levels: tuple[Plan, ...], journal: Journal) -> Coroutine[Any, Any, Report]:
-    return run_ramp(plan, levels, partial(_launcher, past=NOTHING), _view, journal=journal)
+def _ramp(plan: Plan, levels: tuple[Plan, ...]) -> Coroutine[Any, Any, Report]:
+    return run_ramp(plan, levels, partial(_launcher, past=NOTHING), _view)
 
 
 def _request(options: Options, place: Place, token: str) -> Request:

@@ -14,7 +14,8 @@ from typing import Any
 
 from envkit.preflight import slots
 from envkit.preflight.gate import count_faulted, faulted
-from envkit.preflight.types import Report
+from envkit.preflight.types import Plan, Report
+from envkit.trial.load import NO_LOAD
 from envkit.trial.record import TrialRecord
 
 
@@ -48,6 +49,12 @@ def outcomes(report: Report) -> list[Outcome]:
         for record in report.records
         if record.attempts and record.attempts[0].started_at > 0
     ]
+
+
+def load_of(plan: Plan) -> dict[str, Any]:
+    """What of the load inside a trial decides how long it takes; the same in all trials."""
+    load = plan.specs[0].load if plan.specs else NO_LOAD
+    return {"think": load.think, "hold_s": load.hold_s}
 
 
 def to_rows(rows: Sequence[Outcome]) -> list[dict[str, Any]]:

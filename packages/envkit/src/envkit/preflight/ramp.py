@@ -20,7 +20,6 @@ from envkit.fault import HarnessError
 from envkit.preflight.fit import fit
 from envkit.preflight.gate import EXPECTED, Findings, breaches, rate_line
 from envkit.preflight.host import Supply, measure
-from envkit.preflight.journal import Journal
 from envkit.preflight.knee import knee_line, level_of, ramp_of
 from envkit.preflight.plan import UNSAFE, trial_id
 from envkit.preflight.report import could_not_run, counted
@@ -103,7 +102,6 @@ async def run_ramp(
     *,
     supplies: Sequence[Supply] | None = None,
     settle_s: float = SETTLE_S,
-    journal: Journal | None = None,
 ) -> Report:
     """Runs every level and judges them together; ``plan`` is the :func:`whole` of ``plans``."""
     room = fit(plans[-1].concurrency, supplies or measure(plan.out_dir))
@@ -111,18 +109,10 @@ async def run_ramp(
         return could_not_run([f"--ramp: {room.line()}"], plan)
     reports: list[Report] = []
     for level in plans:
-        view = view_of(level)
         level.out_dir.mkdir(parents=True, exist_ok=True)
-        report = await run(
-            level,
-            launcher_of(level),
-            view,
-            supplies=supplies,
-            settle_s=settle_s,
-            journal=journal,
-        )
-        reports.append(report)
-        if report.verdict in (Verdict.INTERRUPTED, Verdict.COULD_NOT_RUN):
+        work = run(level, launcher_of(level), view_of(level), supplies=supplies, settle_s=settle_s)
+        reports.append(await work)
+        if reports[-1].verdict in (Verdict.INTERRUPTED, Verdict.COULD_NOT_RUN):
             break
     return together(plan, reports)
 

@@ -60,7 +60,7 @@ def text(ramp: Ramp) -> Iterator[RenderableType]:
     yield Text()
     best = max((level.per_s for level in ramp.levels), default=0.0)
     for level in ramp.levels:
-        yield Text(bar(level, best, level.concurrency == ramp.knee))
+        yield Text(bar(level, best, level.concurrency == ramp.knee and not ramp.grows))
     yield Text(knee_line(ramp))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from envkit.preflight.outcomes import outcomes, to_rows
+from envkit.preflight.outcomes import load_of, outcomes, to_rows
 from envkit.preflight.types import (
     LEAK_NAMES,
     SCHEMA,
@@ -114,6 +114,7 @@ def _plan_json(plan: Plan | None) -> dict[str, Any]:
         "env": plan.env,
         "concurrency": plan.concurrency,
         "seed": plan.seed,
+        "load": load_of(plan),
         "max_fault_rate": plan.max_fault_rate,
         "run_token": plan.run_token,
         "rerun_of": str(plan.rerun_of) if plan.rerun_of else None,
