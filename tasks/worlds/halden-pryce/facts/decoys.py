@@ -63,6 +63,18 @@ DECOYS = (
         superseded_by="utilisation_2025-Q4_v3_final.pdf, with the late timesheets",
     ),
     Decoy(
+        task="utilisation-gap",
+        stands_in="Board/kpi_dashboard.xlsx",
+        says="utilisation as in version 2",
+        superseded_by="utilisation_2025-Q4_v3_final.pdf, with the late timesheets",
+    ),
+    Decoy(
+        task="utilisation-gap",
+        stands_in="Board/board_pack_2026-01.pptx",
+        says="utilisation as in version 2",
+        superseded_by="utilisation_2025-Q4_v3_final.pdf, with the late timesheets",
+    ),
+    Decoy(
         task="lindale-forecast",
         stands_in="mail of 5 January 2026 from ruth.castell",
         says="a discount of 6 % for 2026",

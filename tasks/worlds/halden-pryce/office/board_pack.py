@@ -6,7 +6,7 @@ from pathlib import Path
 
 from facts.firm import FIRM, MONTHS, PRACTICES
 from facts.office import FEE_PLAN, PIPELINE, practice_cost, practice_fees
-from facts.utilisation import target, utilisation
+from facts.utilisation import second_version, target
 from forms.deck import BODY, LEFT, RIGHT, Slides, deck
 from pptx.enum.chart import XL_CHART_TYPE
 
@@ -55,7 +55,7 @@ def _months(slides: Slides) -> None:
 
 def _utilisation(slides: Slides) -> None:
     page = slides.page("Utilisation, fourth quarter")
-    found = {practice: (utilisation(practice), target(practice)) for practice in PRACTICES}
+    found = {practice: (second_version(practice), target(practice)) for practice in PRACTICES}
     rows = [
         [practice, f"{share:.1f} %", f"{aim:.0f} %", f"{share - aim:+.1f}"]
         for practice, (share, aim) in found.items()
@@ -66,7 +66,7 @@ def _utilisation(slides: Slides) -> None:
         "Target": [aim for _, aim in found.values()],
     }
     page.chart("Utilisation chart", PRACTICES, series, RIGHT, title="Percent")
-    page.notes("By note FP-11, from the closed ledger.")
+    page.notes("Version 2 of the report, of 19 December 2025. To be replaced.")
 
 
 def _pipeline(slides: Slides) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from facts.firm import MONTHS, PRACTICES
 from facts.office import FEE_PLAN, PIPELINE, practice_cost, practice_fees
-from facts.utilisation import QUARTER, available_hours, billable_hours, target
+from facts.utilisation import QUARTER, available_hours, preliminary_billable_hours, target
 from forms.workbook import MONEY, SHARE, TITLE, TOTAL, Book, Calc, Sheet, book
 
 SAVED = datetime(2026, 1, 12, 8, 30, tzinfo=UTC)
@@ -40,9 +40,9 @@ def _months(found: Book) -> Sheet:
 def _utilisation(found: Book) -> Sheet:
     sheet = found.sheet("Utilisation")
     columns = ("Practice", "Billable", "Available", "Utilisation", "Target", "Points")
-    sheet.head("Utilisation, fourth quarter, by FP-11", "A3", columns, (16, *[12] * 5))
+    sheet.head("Utilisation, fourth quarter, by FP-11 (version 2)", "A3", columns, (16, *[12] * 5))
     for row, practice in enumerate(PRACTICES, 4):
-        billable = sum(billable_hours(practice, month) for month in QUARTER)
+        billable = sum(preliminary_billable_hours(practice, month) for month in QUARTER)
         available, aim = available_hours(practice), target(practice) / 100
         share = billable / available
         sheet.row(f"A{row}", (practice, billable, available), MONEY)
@@ -92,7 +92,7 @@ def _board(sheet: Sheet, months: Sheet, utilisation: Sheet, pipeline: Sheet) -> 
     last = 4 + len(PIPELINE)
     sheet.row("A10", ("Weighted pipeline",), TITLE)
     sheet.put("C10", Calc(f"=Pipeline!F{last}", pipeline.at(f"F{last}")), MONEY)
-    sheet.note("G3", "Final, with the late timesheets (version 3 of the report).", "Nora Quill")
+    sheet.note("G3", "Version 2 of the report, of 19 December. To be replaced.", "Nora Quill")
 
 
 def _chart(found: Book, board: Sheet) -> None:
