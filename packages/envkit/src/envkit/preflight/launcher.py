@@ -116,7 +116,9 @@ class ForkServerLauncher:
         log = self._options.out_dir / "sandbox.log"
         async with (
             self._temporary_files() as tmp,
-            forkserver(run=run, on_event=self._hear, log=log, tmp=tmp) as server,
+            forkserver(
+                run=run, on_event=self._hear, log=log, tmp=tmp, roots=_roots(trials)
+            ) as server,
             asyncio.TaskGroup() as group,
         ):
             gauging = group.create_task(self._gauge(server))
@@ -273,6 +275,12 @@ class ForkServerLauncher:
             shared_cpu_s={"runner": time.process_time(), **census["cpu_s"]},
             cpu_is_live=server.cgroup > 0 or not self._local,
         )
+
+
+def _roots(trials: Sequence[_Trial]) -> list[Path]:
+    """Whose interpreters are warmed before the first trial starts."""
+    prepared = [trial.prepared for trial in trials]
+    return sorted({p.root for p in prepared if isinstance(p, Prepared)})
 
 
 def _started(spec: TrialSpec) -> TrialStarted:

@@ -208,7 +208,8 @@ class ForkServer:
             return await named(request).start_gateway(request, fds, self._nursery)
 
         async def usage(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-            return asdict(named(request).usage())
+            lodging = named(request)
+            return {**asdict(lodging.usage()), "warmed": lodging.door.started}
 
         async def parts(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
             return named(request).parts()

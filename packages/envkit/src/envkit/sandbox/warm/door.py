@@ -93,6 +93,8 @@ class Door:
         self._directory = directory
         self._zygote = zygote
         self._upper = upper
+        self.started = 0
+        """Programs that warmed interpreters have begun to run."""
         self._guests: set[Guest] = set()
         self._watchers: set[asyncio.Task[None]] = set()
         self._tokens, self._counted = float(BURST), time.monotonic()
@@ -200,6 +202,8 @@ class Door:
             while said := await loopio.read_some(life, _LIFE_BYTES):
                 for line in said.decode().splitlines():
                     match line.split():
+                        case ["started"]:
+                            self.started += 1
                         case [pid]:
                             guest.waiter = int(pid)
                         case [own, used]:

@@ -21,7 +21,6 @@ from envkit.sandbox.warm.program import Cold, Program
 from envkit.sandbox.warm.request import Request
 
 _UTF8: Final = frozenset({b"C.UTF-8", b"C.utf8"})
-_PLAIN: Final = frozenset({b"", b"C", b"POSIX"})
 _PYTHON: Final = frozenset({b"PYTHONPATH", b"PYTHONDONTWRITEBYTECODE", b"PYTHONUNBUFFERED"})
 """What of it is known here; the hash seed is the warmed parent's."""
 
@@ -35,13 +34,13 @@ _ROOM: Final = 4
 _SUFFIXES: Final = (".py", ".pyc", ".so")
 
 
-def judge_environment(asked: Request, program: Program) -> dict[bytes, bytes]:
-    """The environment as the program is to find it.
+def judge_environment(asked: Request, program: Program) -> None:
+    """Nothing in the environment may decide what is decided already.
 
     Raises:
-        Cold: it asks for what is decided already.
+        Cold: something does.
     """
-    env = dict(asked.env)
+    env = asked.env
     for name, value in env.items():
         if name.startswith(_AT_LOAD):
             raise Cold(f"{os.fsdecode(name)} in the environment")
@@ -49,13 +48,9 @@ def judge_environment(asked: Request, program: Program) -> dict[bytes, bytes]:
         strange = strange and (name, value) != (b"PYTHONHASHSEED", b"random")
         if strange and value and "E" not in program.flags:
             raise Cold(f"{os.fsdecode(name)} in the environment")
-    every, ctype, lang = (env.get(name, b"") for name in (b"LC_ALL", b"LC_CTYPE", b"LANG"))
-    chosen = every or ctype or lang
-    if chosen in _PLAIN and not every:
-        env[b"LC_CTYPE"] = b"C.UTF-8"  # as an interpreter coerces a plain locale
-    elif chosen not in _UTF8:
+    chosen = env.get(b"LC_ALL") or env.get(b"LC_CTYPE") or env.get(b"LANG", b"")
+    if chosen not in _UTF8:  # a plain one too: it sets the UTF-8 mode, which nothing can undo
         raise Cold(f"locale {os.fsdecode(chosen)}")
-    return env
 
 
 def judge_limits(asked: Request) -> None:

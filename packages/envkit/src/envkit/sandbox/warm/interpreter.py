@@ -23,7 +23,7 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.machinery import BuiltinImporter, SourceFileLoader
 from types import CodeType, ModuleType
@@ -47,6 +47,9 @@ _TUPLE_HEAD: Final = tuple.__basicsize__
 _POINTER: Final = ctypes.sizeof(ctypes.c_void_p)
 _OWN: Final = "envkit"
 
+REAL: Final = f"/usr/local/bin/python{sys.version_info.major}.{sys.version_info.minor}"
+"""What a box's interpreter is called where it has no shim."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parent:
@@ -65,7 +68,6 @@ class Start:
     """A program that can start; until `run` nothing of it has."""
 
     program: Program
-    env: dict[bytes, bytes]
     asked: Request
     paths: list[str]
     source: str | bytes
@@ -74,15 +76,19 @@ class Start:
 
     def run(self) -> None:
         """Run the program in this process and end it."""
-        status = 0
+        ended: BaseException | None = None
         try:
             if self.program.kind == "module":
                 runpy._run_module_as_main(self.program.what)  # pyright: ignore
             else:
                 exec(self._compiled(), vars(sys.modules["__main__"]))
         except BaseException as error:
-            status = _report(error)
+            ended = error
         self.code = None
+        if self.program.kind in ("script", "stdin"):
+            _flush_quietly()  # CPython does so at the end of a file, before it says of an error
+        status = _report(ended) if ended else 0  # outside: nothing is being handled in its hook
+        del ended
         _end(status, self.parent)
 
     def _compiled(self) -> CodeType:
@@ -99,21 +105,21 @@ def judge(asked: Request, parent: Parent) -> Start:
         Cold: a cold interpreter must do it.
     """
     program = parse(asked.argv[1:])
-    env = fitness.judge_environment(asked, program)
+    fitness.judge_environment(asked, program)
     fitness.judge_limits(asked)
     try:
         os.chdir(asked.cwd)
     except OSError as error:
         raise Cold("a directory that cannot be entered") from error
-    given = _given_paths(env, program)
-    home = "" if "s" in program.flags else os.fsdecode(env.get(b"HOME", b""))
+    given = _given_paths(asked.env, program)
+    home = "" if "s" in program.flags else os.fsdecode(asked.env.get(b"HOME", b""))
     first = _first_path(program)
     fitness.judge_modules([*(first or ()), *given], parent.shadowable, home)
     known = [*given, *sys.path[1:]]
     paths = [*(first or ()), *dict.fromkeys(known)]
     source = _source(program)
     code = _early(program, source)
-    return Start(program, env, asked, paths, source, code, parent)
+    return Start(program, asked, paths, source, code, parent)
 
 
 def assume(start: Start) -> None:
@@ -121,7 +127,7 @@ def assume(start: Start) -> None:
     _forget_own()
     if start.asked.umask is not None:
         os.umask(start.asked.umask)
-    _set_environment(start.env)
+    _set_environment(start.asked.env)
     _set_signals(start.asked.ignored)
     _set_system(start)
     _set_streams(unbuffered=_asks(start, "u", b"PYTHONUNBUFFERED"))
@@ -132,11 +138,11 @@ def assume(start: Start) -> None:
 
 def _asks(start: Start, letter: str, name: bytes) -> bool:
     """A flag on the command line, or in the environment where that is read."""
-    told = "E" not in start.program.flags and start.env.get(name, b"") not in (b"", b"0")
+    told = "E" not in start.program.flags and start.asked.env.get(name, b"") not in (b"", b"0")
     return told or letter in start.program.flags
 
 
-def _given_paths(env: dict[bytes, bytes], program: Program) -> list[str]:
+def _given_paths(env: Mapping[bytes, bytes], program: Program) -> list[str]:
     text = "" if "E" in program.flags else os.fsdecode(env.get(b"PYTHONPATH", b""))
     return [os.path.abspath(entry) for entry in text.split(":")] if text else []
 
@@ -191,7 +197,7 @@ def _forget_own() -> None:
         del sys.modules[name]
 
 
-def _set_environment(env: dict[bytes, bytes]) -> None:
+def _set_environment(env: Mapping[bytes, bytes]) -> None:
     os.environ.clear()
     os.environb.update(env)
     time.tzset()
@@ -215,11 +221,10 @@ def _set_system(start: Start) -> None:
         del sys.path_importer_cache[path]
     flags = {name: letter in program.flags for name, letter in _FLAG_NAMES.items()}
     flags["dont_write_bytecode"] = _asks(start, "B", b"PYTHONDONTWRITEBYTECODE")
-    flags["utf8_mode"] = b"LC_CTYPE" in start.env and b"LC_CTYPE" not in start.asked.env
     for flag, on in flags.items():
         _set_flag(flag, bool(on) if flag == "safe_path" else int(on))
     sys.dont_write_bytecode = flags["dont_write_bytecode"]
-    _set_site(os.fsdecode(start.env.get(b"HOME", b"")), user="s" not in program.flags)
+    _set_site(os.fsdecode(start.asked.env.get(b"HOME", b"")), user="s" not in program.flags)
 
 
 def _set_flag(name: str, value: int) -> None:
@@ -238,15 +243,16 @@ def _set_site(home: str, *, user: bool) -> None:
 
 
 def _set_streams(*, unbuffered: bool) -> None:
-    sys.stdin = sys.__stdin__ = _stream(0, "r", "<stdin>", "surrogateescape", False)
+    sys.stdin = sys.__stdin__ = _stream(0, "r", "<stdin>", "surrogateescape", unbuffered)
     sys.stdout = sys.__stdout__ = _stream(1, "w", "<stdout>", "surrogateescape", unbuffered)
     sys.stderr = sys.__stderr__ = _stream(2, "w", "<stderr>", "backslashreplace", unbuffered)
 
 
 def _stream(fd: int, mode: str, name: str, errors: str, unbuffered: bool) -> Any:
     """As CPython's ``create_stdio`` does it."""
-    binary: Any = open(fd, f"{mode}b", 0 if unbuffered else -1, closefd=False)  # noqa: SIM115
-    raw = binary if unbuffered else binary.raw
+    size = 0 if unbuffered and mode == "w" else -1
+    binary: Any = open(fd, f"{mode}b", size, closefd=False)  # noqa: SIM115
+    raw = getattr(binary, "raw", binary)
     raw.name = name
     lines = not unbuffered and (fd == 2 or raw.isatty())
     text: Any = io.TextIOWrapper(binary, "utf-8", errors, "\n", lines, unbuffered)
@@ -293,7 +299,6 @@ def _report(error: BaseException) -> int:
         return _exit_code(error.code)
     sys.last_exc = sys.last_value = error
     sys.last_type, sys.last_traceback = type(error), error.__traceback__
-    _flush_quietly()
     _show(error)
     return -signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
 
@@ -316,7 +321,6 @@ def _exit_code(code: object) -> int:
         return 0
     if isinstance(code, int):
         return code & 0xFF if -(1 << 63) <= code < 1 << 63 else 0xFF
-    _flush_quietly()
     if sys.stderr is not None:
         sys.stderr.write(f"{code}\n")
     return 1
@@ -332,8 +336,7 @@ def _end(status: int, parent: Parent) -> None:
         status = _FLUSH_FAILED
     _take_down(parent.modules)
     sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__
-    if not _flush(parent):
-        status = _FLUSH_FAILED
+    _flush_quietly()
     if status < 0:
         signal.signal(-status, signal.SIG_DFL)
         os.kill(os.getpid(), -status)
@@ -346,6 +349,7 @@ def _take_down(kept: Collection[str]) -> None:
     What was warmed stays: taking it down would touch, and so copy, every page of it.
     """
     sys.last_exc = sys.last_value = sys.last_type = sys.last_traceback = None  # pyright: ignore
+    _flush_files()  # collected in a cycle, a file may lose its buffer before what it holds
     names = [name for name in sys.modules if name not in kept or name == "__main__"]
     modules: list[object] = [sys.modules[name] for name in names]
     weak = [weakref.ref(module) for module in modules if isinstance(module, ModuleType)]
@@ -357,11 +361,7 @@ def _take_down(kept: Collection[str]) -> None:
         if (module := reference()) is not None:
             _clear(vars(module))
     gc.collect()
-    for file in _open_files():
-        try:
-            file.flush()
-        except (OSError, ValueError):
-            continue  # closed meanwhile, or nobody reads it: a finalizer would be silent too
+    _flush_files()
 
 
 def _clear(names: dict[str, Any]) -> None:
@@ -372,9 +372,15 @@ def _clear(names: dict[str, Any]) -> None:
         names[name] = None
 
 
-def _open_files() -> Iterator[Any]:
+def _flush_files() -> None:
+    """Every file the program has not closed; its text before its bytes."""
     kinds = (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)
-    return (thing for thing in gc.get_objects() if type(thing) in kinds)
+    files: list[Any] = [thing for thing in gc.get_objects() if type(thing) in kinds]
+    for file in sorted(files, key=lambda file: type(file) is not io.TextIOWrapper):
+        try:
+            file.flush()
+        except (OSError, ValueError):
+            continue  # closed meanwhile, or nobody reads it: a finalizer would be silent too
 
 
 def _flush(parent: Parent) -> bool:

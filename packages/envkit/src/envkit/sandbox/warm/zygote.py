@@ -39,6 +39,9 @@ COMMON: Final = (
 ).split()
 """Of the standard library: what scripts of agents and verifiers begin with."""
 
+STARTED: Final = b"started\n"
+"""What the waiter's pipe gets from a child that goes on to run a program."""
+
 _MESSAGE: Final = 4096
 _MAX_FDS: Final = 16
 _PATIENCE_S: Final = 30.0
@@ -54,10 +57,10 @@ def serve(startup: frozenset[str]) -> Callable[[], None]:
         parent = _warm(sys.argv[2:], startup)
         sock.send(b"ready")
         while True:
-            conn = _next(sock)
-            if conn is not None:
+            ends = _next(sock)
+            if ends is not None:
                 sock.detach()  # the number is another's in a child
-                return _become(conn, parent)
+                return _become(*ends, parent)
 
 
 def _warm(packages: Sequence[str], startup: frozenset[str]) -> interpreter.Parent:
@@ -91,8 +94,8 @@ def _say(line: str) -> None:
     os.write(2, f"warmed interpreter: {line}\n".encode())
 
 
-def _next(sock: socket.socket) -> int | None:
-    """Serve one request; the descriptor of its connection in the child, nothing here."""
+def _next(sock: socket.socket) -> tuple[int, int] | None:
+    """Serve one request; its connection and its waiter's pipe in the child, nothing here."""
     try:
         data, fds, _, _ = socket.recv_fds(sock, _MESSAGE, _MAX_FDS)
     except InterruptedError:
@@ -109,13 +112,13 @@ def _next(sock: socket.socket) -> int | None:
     )
     waiter = fork_into(
         target,
-        keep=(conn,),
+        keep=(conn, life),
         hold=(conn, life),
         oversee=lambda child: _oversee(child, conn, life),
         outlives=True,  # what runs in a box is not this parent's to end
     )
     if waiter == 0:
-        return conn
+        return conn, life
     for fd in fds:
         os.close(fd)
     return None
@@ -156,7 +159,7 @@ def _oversee(child: int, conn: int, life: int) -> int:
     return 0
 
 
-def _become(fd: int, parent: interpreter.Parent) -> Callable[[], None]:
+def _become(fd: int, life: int, parent: interpreter.Parent) -> Callable[[], None]:
     """In the confined child: read what is asked; what cannot be done ends it without a trace."""
     try:
         with socket.socket(fileno=fd) as conn:
@@ -166,10 +169,11 @@ def _become(fd: int, parent: interpreter.Parent) -> Callable[[], None]:
             conn.sendall(request.ANSWER.pack(request.READY, os.getpid()))
             if conn.recv(1) != request.GO:
                 os._exit(0)
+            os.write(life, STARTED)
             conn.detach()
             _place(fds)
         interpreter.assume(start)
-        kernel.name_self("python3")
+        kernel.name_self(os.path.basename(interpreter.REAL))
         kernel.allow_dumps()
     except Cold:
         os._exit(0)
