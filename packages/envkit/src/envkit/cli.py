@@ -288,15 +288,21 @@ def doctor(
     reap: Annotated[
         bool, typer.Option("--reap", help="Remove what killed runs left behind.")
     ] = False,
+    trials: Annotated[
+        int, typer.Option("--for", metavar="N", min=1, help="Trials that are to live at once.")
+    ] = 1,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the findings as one JSON document.")
+    ] = False,
 ) -> None:
     """Say what works on this machine, and what to install or raise.
 
-    Exit codes: 0 trials can run and nothing is left over, 1 otherwise.
+    Exit codes: 0 trials can run and nothing is left over (warnings are shown), 1 otherwise.
     """
     with edge("run"):
         from envkit.cli_doctor import doctor as run
 
-        raise typer.Exit(run(reap=reap))
+        raise typer.Exit(run(trials=trials, as_json=as_json, reap=reap))
 
 
 USAGE_ERROR: Final = cast(type[Exception], typer.BadParameter.__base__)

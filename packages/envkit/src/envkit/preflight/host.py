@@ -45,6 +45,7 @@ class Roots:
 
     proc: Path = Path("/proc")
     cgroup: Path = Path("/sys/fs/cgroup")
+    root: Path = Path("/")
 
 
 KERNEL: Final = Roots()

@@ -31,6 +31,7 @@ guard         deadlines and the ledger around any Harbor environment
 provider      what Harbor must be told of a provider on this machine
 local         the Harbor environment over boxes
 unsafe        the Harbor environment without isolation, by explicit choice
+userns        what can keep this user from making user namespaces
 availability  can a box be made here, and what fixes it
 reaper        what a killed run left, and its removal
 """

@@ -6,16 +6,13 @@ from __future__ import annotations
 import platform
 import subprocess
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from envkit.fault import SandboxUnavailable
 from envkit.sandbox.bwrap import bwrap_binary
+from envkit.sandbox.userns import blockers
 
 _PROBE_S: Final = 20.0
-_APPARMOR: Final = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
-_MAX: Final = Path("/proc/sys/user/max_user_namespaces")
-_CLONE: Final = Path("/proc/sys/kernel/unprivileged_userns_clone")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,19 +57,7 @@ def availability() -> Availability:
 
 
 def _fix() -> str:
-    if _reads(_APPARMOR, "1"):
-        return "run: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"
-    if _reads(_MAX, "0"):
-        return "run: sudo sysctl -w user.max_user_namespaces=100000"
-    if _reads(_CLONE, "0"):
-        return "run: sudo sysctl -w kernel.unprivileged_userns_clone=1"
-    if Path("/.dockerenv").exists() or Path("/run/.containerenv").exists():
-        return "start this container with --privileged, or run on its host"
+    found = blockers()
+    if found:
+        return found[0].fix
     return "allow unprivileged user namespaces, or use --env unsafe-process without isolation"
-
-
-def _reads(path: Path, value: str) -> bool:
-    try:
-        return path.read_text().strip() == value
-    except OSError:
-        return False
