@@ -43,7 +43,7 @@ class Parts:
     def links(self, name: str) -> dict[str, tuple[str, str]]:
         """What the part refers to: id -> (name of the other part, kind)."""
         folder, base = posixpath.split(name)
-        path = f"{folder}/_rels/{base}.rels"
+        path = posixpath.join(folder, "_rels", f"{base}.rels")
         if path not in self._names:
             return {}
         return {
