@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envkit.fault import HarnessError, NotIsolated, OutOfMemory
@@ -124,6 +124,7 @@ LISTS = st.lists(
 ).map(tuple)
 
 
+@settings(deadline=None)
 @given(LISTS)
 def test_a_trainer_reads_what_was_written(tasks: tuple[Quarantined, ...]) -> None:
     with tempfile.NamedTemporaryFile() as file:
