@@ -112,6 +112,7 @@ WARM = {
     "recursion": "python3 -c '\nimport sys\nprint(sys.getrecursionlimit())\ndef f(): f()\ntry: f()\nexcept RecursionError as e: print(e)'",
     "the collector": "python3 -c 'import gc; print(gc.isenabled(), gc.get_threshold())'",
     "descriptors": "python3 -c 'import os; print(sorted(os.listdir(\"/proc/self/fd\")))'",
+    "its command line": "python3 -c 'print(open(\"/proc/self/cmdline\").read().split(chr(0))[1:], open(\"/proc/self/environ\").read().count(\"=\"))' a b",
     "capabilities": "python3 -c 'print([l for l in open(\"/proc/self/status\") if l.startswith((\"Cap\", \"NoNew\", \"Uid\", \"Gid\", \"Groups\", \"Name\", \"Seccomp\", \"Umask\", \"Sig\"))])'",
     "open to its user": "python3 -c 'import os; print(os.stat(\"/proc/self/environ\").st_uid, os.access(\"/proc/self/environ\", os.R_OK))'",
     "temporary files": "python3 -c 'import tempfile; f = tempfile.NamedTemporaryFile(); print(tempfile.gettempdir(), f.name.startswith(\"/tmp/tmp\"))'",

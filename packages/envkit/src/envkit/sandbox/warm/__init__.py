@@ -5,6 +5,7 @@ program       which command lines of an interpreter it can answer
 request       what is asked of it, as bytes beside three descriptors
 fitness       would a cold interpreter have done something else?
 interpreter   become the asked program, run it, end as an interpreter ends
+title         what a process list shows of a child
 zygote        the warmed parent, one a root file system; forks into boxes
 parent        the fork server's side of it: start one, ask it
 door          a box's way to it: the socket of its shim, and commands that are one Python

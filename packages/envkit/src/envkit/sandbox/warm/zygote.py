@@ -25,7 +25,7 @@ from typing import Any, Final
 from envkit.sandbox import kernel
 from envkit.sandbox.enter import Target, fork_into, kill_session, kill_when_told
 from envkit.sandbox.limits import Limits
-from envkit.sandbox.warm import interpreter, request
+from envkit.sandbox.warm import interpreter, request, title
 from envkit.sandbox.warm.program import Cold
 
 COMMON: Final = (
@@ -44,6 +44,7 @@ STARTED: Final = b"started\n"
 
 _MESSAGE: Final = 4096
 _MAX_FDS: Final = 16
+_layout = title.layout()
 _PATIENCE_S: Final = 30.0
 """A client in a box that says nothing for so long is given up."""
 
@@ -174,6 +175,8 @@ def _become(fd: int, life: int, parent: interpreter.Parent) -> Callable[[], None
             _place(fds)
         interpreter.assume(start)
         kernel.name_self(os.path.basename(interpreter.REAL))
+        argv = [os.fsencode(argument) for argument in start.asked.argv]
+        title.entitle(_layout, argv, start.asked.env)
         kernel.allow_dumps()
     except Cold:
         os._exit(0)
