@@ -59,7 +59,7 @@ def test_trials_in_boxes_see_no_mark_and_each_box_is_searched(parts: Path, tmp_p
     for record in ran.records.values():
         assert record.reward == 1.0
         assert record.reward_valid
-        assert (record.attempts[0].searched, record.attempts[0].unsearched) == (4, 0)
+        assert (record.attempts[0].searched, record.attempts[0].unsearched) == (3, 0)
         assert not list(record.trial_dir.rglob(".envkit-canary-*"))
     assert list(ran.leftovers) == []
 
@@ -99,7 +99,7 @@ def test_a_box_that_cannot_be_searched_is_counted_and_blamed_for_nothing(
     )
     record = ran["ordinary__000"]
     assert record.reward_valid
-    assert (record.attempts[0].searched, record.attempts[0].unsearched) == (3, 1)
+    assert (record.attempts[0].searched, record.attempts[0].unsearched) == (2, 1)
 
 
 def test_a_second_grading_that_faults_leaves_the_first_valid(parts: Path, tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_an_own_agent_in_an_own_environment_takes_its_arguments(
     assert record.reward == 1.0
     assert [grade.reward for grade in record.attempts[0].grades] == [1.0, 1.0]
     assert record.attempts[0].tool_calls == 0
-    assert record.attempts[0].searched == 4
+    assert record.attempts[0].searched == 3
 
 
 def test_an_own_agent_that_raises_is_a_fault_and_no_zero(parts: Path, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_an_own_agent_that_raises_is_a_fault_and_no_zero(parts: Path, tmp_path: 
 
 def printed(*marks: str) -> str:
     lines = [f"/tmp/.envkit-canary-{mark}" for mark in marks]
-    return "\n".join([*lines, "pid 12", "envkit searched"])
+    return "\n".join([*lines, "envkit searched"])
 
 
 @pytest.mark.parametrize(
@@ -164,6 +164,16 @@ def test_what_a_search_printed_counts_only_when_it_came_to_its_end(
     canary = Canary("0" * 16)
     assert len(canary.read(output)) == faults
     assert (canary.searched, canary.failed) == (searched, 1 - searched)
+
+
+def test_marks_that_could_not_be_set_out_are_missed() -> None:
+    canary = Canary("0" * 16)
+    canary.arrived("pid 12\n")
+    assert (canary.out, canary.failed) == (True, 0)
+    assert "kill -9 12" in canary.hide()
+    assert not canary.out
+    canary.arrived("")
+    assert (canary.out, canary.failed) == (False, 1)
 
 
 def test_marks_differ_by_trial_attempt_and_run() -> None:

@@ -4,7 +4,7 @@
 Contract: a mark is an empty file of an unguessable name in each place an agent may write, and a
 sleeping process that carries the name. It is there only while no agent can look: from the start of
 a box until its agent acts, and again from the moment everything was collected until the box is
-gone. Each time a box is searched its own mark is in place, so of two boxes that share a place the
+gone. Whenever a box is searched its own mark is in place, so of two boxes that share a place the
 one that is searched last sees the other's. A mark of another trial is `NotIsolated`.
 """
 
@@ -26,11 +26,12 @@ _DONE: Final = "envkit searched"
 _SEEN: Final = re.compile(rf"(?P<place>\S*){re.escape(_PREFIX)}(?P<mark>[0-9a-f]{{16}})")
 _PID: Final = re.compile(r"^pid (\d+)$", re.MULTILINE)
 
-_LOOK: Final = f"""
+_FILES: Final = f"""
 for f in {" ".join(f"{place}/{_PREFIX}*" for place in _PLACES)}; do [ -e "$f" ] && echo "$f"; done
-grep -aHo '{_PREFIX}[0-9a-f]\\{{16\\}}' /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null
 echo '{_DONE}'
 """
+_PROCESSES: Final = f"grep -aHo '{_PREFIX}[0-9a-f]\\{{16\\}}' /proc/[0-9]*/environ 2>/dev/null"
+_SLEEP: Final = f'sleep {_SLEEP_S} </dev/null >/dev/null 2>&1 & echo "pid $!"'
 
 
 @dataclass(slots=True)
@@ -53,26 +54,30 @@ class Canary:
 
     def arrive(self) -> str:
         """The command for a box that has just started."""
-        return f"{self._put()}\nENVKIT_CANARY={_PREFIX}{self.mark} {_SLEEP}\n{_LOOK}"
+        return f"{self._put()}\nENVKIT_CANARY={_PREFIX}{self.mark} {_SLEEP}"
+
+    def arrived(self, output: str) -> None:
+        """Take in what that printed; where it printed nothing the marks are missing."""
+        found = _PID.search(output)
+        self._pid = found[1] if found else ""
+        self.failed += not found
 
     def hide(self) -> str:
         """The command for a box whose agent is about to act: look, and take the marks away."""
         kill, self._pid = f"kill -9 {self._pid} 2>/dev/null" if self._pid else "", ""
         files = " ".join(f"{place}/{_PREFIX}{self.mark}" for place in _PLACES)
-        return f"{_LOOK}\nrm -f {files}\n{kill}\ntrue"
+        return f"{_PROCESSES}\n{_FILES}\nrm -f {files}\n{kill}\ntrue"
 
     def leave(self) -> str:
         """The command for a box that nobody needs any more."""
-        return f"{self._put()}\n{_LOOK}"
+        return f"{self._put()}\n{_FILES}"
 
     def read(self, output: str) -> list[NotIsolated]:
-        """Take in what a command printed: one fault for each other trial's mark."""
+        """Take in what a search printed: one fault for each other trial's mark."""
         if _DONE not in output:
             self.failed += 1
             return []
         self.searched += 1
-        if found := _PID.search(output):
-            self._pid = found[1]
         others = {m["mark"]: m["place"] for m in _SEEN.finditer(output) if m["mark"] != self.mark}
         return [
             NotIsolated(f"another trial's mark is in this box: {place}{_PREFIX}{mark}")
@@ -82,6 +87,3 @@ class Canary:
     def _put(self) -> str:
         each = f"for d in {' '.join(_PLACES)}"
         return f'{each}; do [ -d "$d" ] && : > "$d/{_PREFIX}{self.mark}"; done 2>/dev/null'
-
-
-_SLEEP: Final = f'sleep {_SLEEP_S} </dev/null >/dev/null 2>&1 & echo "pid $!"'

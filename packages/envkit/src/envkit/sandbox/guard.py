@@ -58,7 +58,7 @@ class Guarded(BaseEnvironment):
         if not ledger().grading():
             ledger().enter("setup")
             if canary := ledger().canary:
-                await self._search(canary, canary.arrive())
+                canary.arrived(await self._for_canary(canary.arrive()))
 
     async def before_agent(self) -> None:
         """The agent acts next: it must find nothing of ours."""
@@ -130,15 +130,17 @@ class Guarded(BaseEnvironment):
         return await self._carried(super().empty_dirs(dirs, chmod=chmod))
 
     async def _search(self, canary: Canary, command: str) -> None:
-        """Run a command of the canary's; a box that cannot be searched is counted, not blamed."""
-        output = ""
+        for fault in canary.read(await self._for_canary(command)):
+            ledger().note(fault)
+
+    async def _for_canary(self, command: str) -> str:
+        """What a command of the canary's printed; a box that is dead is told by who needs it."""
         try:
             done = await within("canary", SEARCH_S, super().exec(command))
-            output = done.stdout or ""
-        except Exception as error:  # a dead box is told by whatever needs it
+        except Exception as error:
             self.logger.warning("not searched for other trials' marks: %s", error)
-        for fault in canary.read(output):
-            ledger().note(fault)
+            return ""
+        return done.stdout or ""
 
     def _exec_budget(self) -> tuple[str, float]:
         """Name and seconds of a command without a limit of its own; the verifier's is one too."""
