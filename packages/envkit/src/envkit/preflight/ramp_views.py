@@ -87,7 +87,8 @@ def plot(ramp: Ramp) -> Html:
         el("text", str(level.concurrency), x=x, y=HEIGHT - 18, class_="tick", text_anchor="middle")
         for level, x in zip(levels, at, strict=True)
     ]
-    knee = [x for level, x in zip(levels, at, strict=True) if level.concurrency == ramp.knee]
+    sharp = () if ramp.grows else (ramp.knee,)
+    knee = [x for level, x in zip(levels, at, strict=True) if level.concurrency in sharp]
     marks = [el("line", x1=x, x2=x, y1=TOP, y2=HEIGHT - BOTTOM, class_="whisker") for x in knee]
     key = el(
         "p",
@@ -99,9 +100,12 @@ def plot(ramp: Ramp) -> Html:
     base = el(
         "line", x1=LEFT, x2=WIDTH - LEFT, y1=HEIGHT - BOTTOM, y2=HEIGHT - BOTTOM, class_="grid"
     )
+    rate_y, tail_y = _heights(rates), _heights(tails)
+    over = [high <= low for high, low in zip(rate_y, tail_y, strict=True)]
+    under = [not above for above in over]
     curves = [
-        _curve(at, rates, "rate", [f"{rate:.2f} trials/s" for rate in rates]),
-        _curve(at, tails, "tail", [f"p95 {seconds(tail)}" for tail in tails]),
+        _curve(at, rate_y, over, "rate", [f"{rate:.2f} trials/s" for rate in rates]),
+        _curve(at, tail_y, under, "tail", [f"p95 {seconds(tail)}" for tail in tails]),
     ]
     box = f"0 0 {WIDTH} {HEIGHT}"
     return Html(
@@ -117,17 +121,30 @@ def _places(values: Sequence[int]) -> list[float]:
     return [LEFT + (WIDTH - 2 * LEFT) * (math.log(v) - low) / (high - low) for v in values]
 
 
-def _curve(at: Sequence[float], values: Sequence[float], kind: str, tips: Sequence[str]) -> Html:
+def _heights(values: Sequence[float]) -> list[float]:
+    """From the base line at 0 to the top at the greatest."""
     top = max(values) or 1.0
-    points = [
-        (x, HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * value / top)
-        for x, value in zip(at, values, strict=True)
-    ]
+    return [HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * value / top for value in values]
+
+
+def _curve(
+    at: Sequence[float],
+    heights: Sequence[float],
+    labelled_over: Sequence[bool],
+    kind: str,
+    tips: Sequence[str],
+) -> Html:
+    """A line with a dot and its figure at every level, over the dot or under it."""
+    points = list(zip(at, heights, strict=True))
     path = "M" + " L".join(f"{x:.1f} {y:.1f}" for x, y in points)
-    shift = -8 if kind == "rate" else 16
     dots = [
-        el("g", el("circle", el("title", tip), cx=x, cy=y, r=4, class_=f"dot {kind}"),
-           el("text", tip, x=x, y=y + shift, class_="tick", text_anchor="middle"))
-        for (x, y), tip in zip(points, tips, strict=True)
-    ]  # fmt: skip
+        _dot(x, y, -8 if over else 16, kind, tip)
+        for (x, y), over, tip in zip(points, labelled_over, tips, strict=True)
+    ]
     return el("g", el("path", d=path, class_=f"curve {kind}"), dots)
+
+
+def _dot(x: float, y: float, shift: float, kind: str, tip: str) -> Html:
+    dot = el("circle", el("title", tip), cx=x, cy=y, r=4, class_=f"dot {kind}")
+    label = el("text", tip, x=x, y=y + shift, class_="tick", text_anchor="middle")
+    return el("g", dot, label)
