@@ -13,9 +13,16 @@ tally        what was said, as one record a planned trial
 gate         PASS or FAIL, and why
 tables       faults by class, seconds by phase, CPU by part
 logs, failed the trials to look at, and how to see each again
+quarantine   the tasks that must not be trained on, as trainers read them
 report       all of it as one judged Report
+knee, ramp, same_rewards   one concurrency after the other, and where more gives no more
+slots, outcomes            what a trial took; one row a trial, for later runs
+significance, changes, baseline   this run against an earlier one, told from chance
+estimate, measures         what a training run would take; what is made of a run beside its report
 board, progress         where every trial stands; live rows on a terminal, plain lines elsewhere
 report_text, report_json, report_html   the report for a person, a program, a browser
+ramp_views, change_views, columns       ramps and comparisons, wherever they are shown
+junit, markdown, outputs                the report for build systems and pull requests
 markup, plots           elements that cannot be injected into; inline SVG
 place, command          where files go; the command line's flags made into calls
 """
