@@ -8,7 +8,7 @@ import pytest
 from envkit.preflight.journal import Journal
 from envkit.preflight.past import CUT_OFF, Past, take_up
 from envkit.preflight.types import Plan, TrialSpec
-from envkit.trial.record import RECORD_NAME, write_attempt, write_record
+from envkit.trial.record import RECORD_NAME, write_attempt, write_record, write_taken
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_an_attempt_that_ended_is_not_repeated_though_its_trial_did_not_end(
 ) -> None:
     spec = plan.specs[0]
     failed = make.attempt(reward=None, faults=(make.fault(),))
-    write_attempt(spec.out_dir / spec.trial_id, failed)
+    write_taken(spec.out_dir / spec.trial_id, failed)
     (spec.out_dir / f"{spec.trial_id}.attempt2").mkdir()
     begin(plan)
     past = taken(plan)
@@ -65,10 +65,20 @@ def test_an_attempt_that_ended_is_not_repeated_though_its_trial_did_not_end(
     assert names(plan) == [spec.trial_id]
 
 
+def test_what_an_attempt_wrote_of_its_own_end_is_not_taken_for_it(make: Any, plan: Plan) -> None:
+    spec = plan.specs[0]
+    write_attempt(spec.out_dir / spec.trial_id, make.attempt(reward=None, faults=(make.fault(),)))
+    begin(plan)
+    past = taken(plan)
+    assert past.earlier[spec.trial_id] == ()
+    assert past.cut_off == 1
+    assert names(plan) == []
+
+
 def test_all_attempts_of_a_trial_that_ended_stay(make: Any, plan: Plan) -> None:
     spec = plan.specs[0]
     failed = make.attempt(reward=None, faults=(make.fault(),))
-    write_attempt(spec.out_dir / spec.trial_id, failed)
+    write_taken(spec.out_dir / spec.trial_id, failed)
     ended(make, spec, failed, make.attempt(2))
     begin(plan)
     past = taken(plan)

@@ -13,7 +13,7 @@ import pytest
 from envkit.preflight.types import TrialEnded, TrialStarted
 from envkit.sandbox.availability import availability
 from envkit.sandbox.reaper import remnants
-from envkit.trial.record import attempt_from_dict, write_attempt
+from envkit.trial.record import attempt_from_dict, write_taken
 
 from ..trial.tiny import LIST, launcher, make_task, run_trials, spec
 
@@ -131,7 +131,7 @@ def test_a_trial_goes_on_with_the_attempts_that_are_left(tmp_path: Path) -> None
     failed = attempt_from_dict(attempt)
     specs = [spec(task, out, "once"), spec(task, out, "spent")]
     earlier = {"once": (failed,), "spent": (failed, attempt_from_dict({**attempt, "number": 2}))}
-    write_attempt(out / "once", failed)
+    write_taken(out / "once", failed)
     ran = run_trials(launcher(out, earlier=earlier), specs)
     assert [each.number for each in ran["once"].attempts] == [1, 2]
     assert ran["once"].reward == 1.0

@@ -46,7 +46,7 @@ from envkit.sandbox.pace import Pace
 from envkit.sandbox.prepare import Prepared, prepare
 from envkit.sandbox.reaper import remnants
 from envkit.sandbox.session import Server, forkserver
-from envkit.trial.record import Attempt, TrialRecord, decided_by, write_attempt, write_record
+from envkit.trial.record import Attempt, TrialRecord, decided_by, write_record, write_taken
 from envkit.trial.request import TrialRequest, attempt_name
 
 LOCAL: Final = "envkit.sandbox.local:LocalEnvironment"
@@ -204,7 +204,7 @@ class ForkServerLauncher:
     def _keep(self, spec: TrialSpec, attempt: Attempt) -> None:
         """A run that is resumed goes on with the next one; the record keeps it all the same."""
         with contextlib.suppress(OSError, TypeError):  # TypeError: text that is no Unicode
-            write_attempt(spec.out_dir / attempt_name(spec.trial_id, attempt.number), attempt)
+            write_taken(spec.out_dir / attempt_name(spec.trial_id, attempt.number), attempt)
 
     async def _end(self, record: TrialRecord) -> None:
         """The trial is over, whether its record can be kept beside it or not."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the killed processes of a run had done: taken over, so that nothing that ended is repeated.
 
-Contract: a trial ended if its record is there, and an attempt if its own file is. Whatever else
-lies among the trials was under way: it is moved aside, out of the way of its repetition, and is
-never read again.
+Contract: a trial ended if its record is there, and an attempt if it was taken in by the process
+that is gone. Whatever else lies among the trials was under way: it is moved aside, out of the way
+of its repetition, and is never read again, whatever it says of itself.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from envkit.preflight.journal import read_journal
 from envkit.preflight.text import count
 from envkit.preflight.types import Plan, RunGauges, TrialSpec
 from envkit.trial.record import (
-    ATTEMPT_NAME,
     RECORD_NAME,
+    TAKEN_NAME,
     Attempt,
     TrialRecord,
     attempt_from_dict,
@@ -132,7 +132,7 @@ def _attempts(spec: TrialSpec) -> tuple[Attempt, ...]:
 
 def _attempt(place: Path) -> Attempt | None:
     try:
-        return attempt_from_dict(orjson.loads((place / ATTEMPT_NAME).read_bytes()))
+        return attempt_from_dict(orjson.loads((place / TAKEN_NAME).read_bytes()))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -24,6 +24,12 @@ RECORD_NAME: Final = "envkit.json"
 ATTEMPT_NAME: Final = "attempt.json"
 """File name of one attempt inside its trial directory."""
 
+TAKEN_NAME: Final = "taken.json"
+"""File name of an attempt as whoever ran it took it in, before it runs another.
+
+Not what the attempt says of itself: the trials of a run that is killed see their boxes die, and
+write that down as a fault that nobody but the kill is the cause of."""
+
 SCHEMA: Final = "envkit.trial/1"
 
 Verdict = Literal["graded", "no_verdict"]
@@ -151,6 +157,12 @@ def write_attempt(trial_dir: Path, attempt: Attempt) -> None:
     """Leave an attempt in its trial directory, where the launcher reads it."""
     trial_dir.mkdir(parents=True, exist_ok=True)
     _write(trial_dir / ATTEMPT_NAME, attempt_to_dict(attempt))
+
+
+def write_taken(trial_dir: Path, attempt: Attempt) -> None:
+    """Keep that an attempt ended, where another one of its trial follows."""
+    trial_dir.mkdir(parents=True, exist_ok=True)
+    _write(trial_dir / TAKEN_NAME, attempt_to_dict(attempt))
 
 
 def _write(path: Path, data: Mapping[str, Any]) -> None:
