@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 
 from envkit.preflight.gate import EXPECTED, faulted, wrong_reward
 from envkit.preflight.logs import log_tail
 from envkit.preflight.plan import UNSAFE
+from envkit.preflight.soundness import is_unsound
 from envkit.preflight.text import one_line
 from envkit.preflight.types import FailedTrial, Plan
 from envkit.trial.record import TrialRecord
@@ -17,14 +19,29 @@ from envkit.trial.record import TrialRecord
 def reproduce(plan: Plan, task_dir: Path) -> str:
     """The command that runs one task the same way, alone."""
     words = ["envkit", "preflight", str(task_dir), "--agent", plan.agent, "--env", plan.env]
-    return shlex.join([*words, "--concurrency", "1", "--repeat", "1", "--seed", str(plan.seed)])
+    words += ["--concurrency", "1", "--repeat", "1", "--seed", str(plan.seed)]
+    return shlex.join([*words, *_shape(plan, task_dir)])
+
+
+def _shape(plan: Plan, task_dir: Path) -> list[str]:
+    """The options that shaped the load of a task's trials, and the arguments of own parts."""
+    spec = next((spec for spec in plan.specs if spec.task_dir == task_dir), None)
+    if spec is None:
+        return []
+    load = spec.load
+    words = ["--think-time", load.think] if load.think else []
+    words += ["--hold", f"{load.hold_s:g}"] if load.hold_s else []
+    words += ["--grade-twice"] if load.grade_twice else []
+    named = (("--agent-arg", spec.agent_args), ("--env-arg", spec.env_args))
+    pairs = ((option, item) for option, args in named for item in args.items())
+    return [*words, *(w for o, (k, v) in pairs for w in (o, f"{k}={json.dumps(v)}"))]
 
 
 def is_failed(plan: Plan, record: TrialRecord) -> bool:
     """Whether a trial faulted, earned nothing valid, or not what it must."""
     clean = all(not faulted(attempt, attempt is record.attempts[-1]) for attempt in record.attempts)
     earned = record.reward_valid or plan.env == UNSAFE
-    return not clean or not earned or wrong_reward(record)
+    return not clean or not earned or wrong_reward(record) or is_unsound(record)
 
 
 def failed_trial(plan: Plan, record: TrialRecord) -> FailedTrial:
@@ -60,6 +77,8 @@ def _criteria(record: TrialRecord) -> str:
 
 
 def _outcome(record: TrialRecord) -> str:
+    if is_unsound(record):
+        return "the same files, graded again, did not earn the same"
     return f"earned {record.reward:g}" if record.reward is not None else "no reward"
 
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from envkit.fault import Owner
 from envkit.preflight.plan import UNSAFE
-from envkit.preflight.soundness import unsound
+from envkit.preflight.soundness import held, unsound
 from envkit.preflight.text import count, one_line, percent
 from envkit.preflight.types import LEAK_NAMES, Interval, Leftover, Plan
 from envkit.trial.record import Attempt, TrialRecord
@@ -79,6 +79,7 @@ def summary(found: Findings) -> tuple[str, ...]:
     return (
         f"{count(trials, 'trial')}{earned}, {found.peak_live} at once",
         f"fault rate {rate_line(found.fault_rate)}, {percent(found.plan.max_fault_rate)} allowed",
+        *held(found.records),
         "nothing left behind",
     )
 

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from envkit.preflight.outcomes import load_of, outcomes, to_rows
+from envkit.preflight.soundness import checks
 from envkit.preflight.types import (
     LEAK_NAMES,
     SCHEMA,
@@ -57,6 +58,7 @@ def to_json(report: Report) -> dict[str, Any]:
         "ramp": _ramp_json(report.ramp) if report.ramp else None,
         "comparison": asdict(report.comparison) if report.comparison else None,
         "estimate": asdict(report.estimate) if report.estimate else None,
+        "checks": checks(report.records),
         "outcomes": to_rows(outcomes(report)),
         **_plan_json(report.plan),
     }

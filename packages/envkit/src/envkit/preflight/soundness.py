@@ -9,6 +9,7 @@ not passed over.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from envkit.fault import Fault, NotIsolated
 from envkit.preflight.text import count, one_line
@@ -21,6 +22,34 @@ def unsound(records: Sequence[TrialRecord]) -> Iterator[str]:
     yield _unsearched(records)
     yield _flaky(records)
     yield _ungraded(records)
+
+
+def held(records: Sequence[TrialRecord]) -> Iterator[str]:
+    """What was looked at and found sound, for a PASS; nothing where nothing was."""
+    twice = sum(len(_graded_twice(record)) for record in records)
+    if twice:
+        yield f"{count(twice, 'trial')} graded twice, with the same rewards"
+    searched = sum(attempt.searched for record in records for attempt in record.attempts)
+    if searched:
+        yield f"boxes searched {count(searched, 'time')}, no mark of another trial in one"
+
+
+def checks(records: Sequence[TrialRecord]) -> dict[str, Any]:
+    """The same as figures and trial ids, JSON-ready."""
+    attempts = [attempt for record in records for attempt in record.attempts]
+    return {
+        "graded_twice": sum(bool(attempt.grades) for attempt in attempts),
+        "graded_differently": [r.trial_id for r in records if _flaky([r])],
+        "graded_once_only": [r.trial_id for r in records if _ungraded([r])],
+        "boxes_searched": sum(attempt.searched for attempt in attempts),
+        "searches_failed": sum(attempt.unsearched for attempt in attempts),
+        "saw_another_trial": [r.trial_id for r in records if _interference([r])],
+    }
+
+
+def is_unsound(record: TrialRecord) -> bool:
+    """Whether a trial's own verifier disagrees with itself or could not be asked twice."""
+    return bool(_flaky([record]) or _ungraded([record]))
 
 
 def _interference(records: Sequence[TrialRecord]) -> str:
