@@ -12,6 +12,8 @@ SDK's own. A tool that says no is a `ToolResult` with ``ok=False``: that is the 
 
 import asyncio
 import contextvars
+import functools
+import ssl
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -134,7 +136,7 @@ class ToolClient:
         async with httpx2.AsyncClient(
             headers={**self._endpoint.headers, **bearer},
             timeout=None,  # each request has a hard deadline of its own
-            transport=TracedTransport(),
+            transport=TracedTransport(verify=_authorities()),
             trust_env=False,  # a proxy of the host has no business between a trial and its server
         ) as http:
             transport = streamable_http_client(
@@ -220,6 +222,12 @@ class ToolClient:
             await asyncio.wait({self._supervisor}, timeout=self._budgets.mcp_close_s)
         finally:
             abandon("mcp_close", self._supervisor)
+
+
+@functools.cache
+def _authorities() -> ssl.SSLContext:
+    """Whom to trust, read once a process: 20 ms and a megabyte, also for a client on loopback."""
+    return httpx2.create_ssl_context()
 
 
 def _start[T](work: Coroutine[object, object, T], name: str, trace: HttpTrace) -> asyncio.Task[T]:

@@ -104,7 +104,7 @@ class Desk:
         asked = parse(tool.arguments, arguments)
         if isinstance(tool, CommandTool):
             return await tool.run(self._runner, self.config, asked)
-        if tool.at_once and self._shelf is not None:
+        if tool.at_once:
             with contextlib.suppress(NotAtOnce):
                 return self._at_once(tool, asked)
         limits = self.config.limits
@@ -120,7 +120,7 @@ class Desk:
         return done
 
     def _at_once(self, tool: FileTool, asked: object) -> Done:
-        """What needs neither a parser nor time is answered here: a fork costs ten times as much.
+        """What needs neither a parser nor time is answered here: a fork costs seven times as much.
 
         Raises:
             NotAtOnce: it does need them.

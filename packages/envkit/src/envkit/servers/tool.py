@@ -43,7 +43,7 @@ class World:
     shelf: Shelf | None = None
     """Documents of this world that were laid out before any trial."""
     at_once: bool = False
-    """The gateway itself waits: a tool answers from the shelf in a moment or raises NotAtOnce."""
+    """The gateway itself waits: answer in a moment, without a parser, or raise NotAtOnce."""
 
 
 class NotAtOnce(Exception):

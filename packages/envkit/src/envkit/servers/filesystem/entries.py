@@ -7,7 +7,11 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from envkit.servers.tool import NotAtOnce
+
 SERVER = "filesystem_server"
+AT_ONCE_ENTRIES = 400
+"""Of a folder or a tree: looking at so many takes some milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +38,16 @@ def kind_of(mode: int) -> str:
     return "link" if stat.S_ISLNK(mode) else "other"
 
 
-def entries(folder_fd: int) -> list[Entry]:
-    """What the folder holds, by name; an entry that vanishes meanwhile is left out."""
+def entries(folder_fd: int, *, at_once: bool = False) -> list[Entry]:
+    """What the folder holds, by name; an entry that vanishes meanwhile is left out.
+
+    Raises NotAtOnce where it must be at once and there are too many.
+    """
+    names = os.listdir(folder_fd)
+    if at_once and len(names) > AT_ONCE_ENTRIES:
+        raise NotAtOnce
     found: list[Entry] = []
-    for name in sorted(os.listdir(folder_fd)):
+    for name in sorted(names):
         try:
             status = os.stat(name, dir_fd=folder_fd, follow_symlinks=False)
         except OSError:

@@ -5,13 +5,21 @@ import os
 import stat
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice
 
 from pydantic import Field
 
 from envkit.servers.arguments import Arguments
 from envkit.servers.contract import Done, Json
-from envkit.servers.filesystem.entries import SERVER, Entry, entries, kind_of, shown
-from envkit.servers.tool import Effect, FileTool, World
+from envkit.servers.filesystem.entries import (
+    AT_ONCE_ENTRIES,
+    SERVER,
+    Entry,
+    entries,
+    kind_of,
+    shown,
+)
+from envkit.servers.tool import Effect, FileTool, NotAtOnce, World
 
 PAGE_ENTRIES = 1000
 TREE_ENTRIES = 2000
@@ -42,7 +50,7 @@ class FileMetadata(Arguments):
 def list_files(world: World, asked: ListFiles) -> Done:
     """One line for each entry of a folder."""
     with world.root.folder(asked.path) as fd:
-        found = entries(fd)
+        found = entries(fd, at_once=world.at_once)
     page = found[asked.offset : asked.offset + PAGE_ENTRIES]
     after = asked.offset + len(page)
     following: dict[str, Json] = {}
@@ -72,7 +80,10 @@ def _line(entry: Entry) -> str:
 def get_directory_tree(world: World, asked: DirectoryTree) -> Done:
     """Folders and files as a drawn tree."""
     with world.root.folder(asked.path) as fd:
-        lines = list(_branches(fd, "", asked, asked.max_depth))
+        branches = _branches(fd, "", asked, asked.max_depth, at_once=world.at_once)
+        lines = list(islice(branches, AT_ONCE_ENTRIES + 1) if world.at_once else branches)
+    if world.at_once and len(lines) > AT_ONCE_ENTRIES:
+        raise NotAtOnce
     kept = lines[:TREE_ENTRIES]
     if len(lines) > len(kept):
         kept.append(f"[{len(lines) - len(kept)} more entries: choose a deeper path]")
@@ -83,8 +94,11 @@ def get_directory_tree(world: World, asked: DirectoryTree) -> Done:
     )
 
 
-def _branches(fd: int, indent: str, asked: DirectoryTree, depth: int) -> Iterator[str]:
-    found = [e for e in entries(fd) if e.kind == "folder" or asked.include_files]
+def _branches(
+    fd: int, indent: str, asked: DirectoryTree, depth: int, *, at_once: bool
+) -> Iterator[str]:
+    here = entries(fd, at_once=at_once)
+    found = [entry for entry in here if entry.kind == "folder" or asked.include_files]
     for entry in found:
         last = entry is found[-1]
         yield f"{indent}{'└── ' if last else '├── '}{_label(entry, show_size=asked.show_size)}"
@@ -93,7 +107,8 @@ def _branches(fd: int, indent: str, asked: DirectoryTree, depth: int) -> Iterato
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         below = os.open(entry.name, flags, dir_fd=fd)
         try:
-            yield from _branches(below, indent + ("    " if last else "│   "), asked, depth - 1)
+            inner = indent + ("    " if last else "│   ")
+            yield from _branches(below, inner, asked, depth - 1, at_once=at_once)
         finally:
             os.close(below)
 
@@ -145,6 +160,7 @@ TOOLS = (
         arguments=ListFiles,
         effect=Effect.READ,
         run=list_files,
+        at_once=True,
     ),
     FileTool(
         server=SERVER,
@@ -153,6 +169,7 @@ TOOLS = (
         arguments=DirectoryTree,
         effect=Effect.READ,
         run=get_directory_tree,
+        at_once=True,
     ),
     FileTool(
         server=SERVER,
@@ -161,5 +178,6 @@ TOOLS = (
         arguments=FileMetadata,
         effect=Effect.READ,
         run=get_file_metadata,
+        at_once=True,
     ),
 )

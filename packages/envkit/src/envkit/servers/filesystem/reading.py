@@ -13,9 +13,12 @@ from pydantic import Field
 from envkit.servers.arguments import Arguments
 from envkit.servers.contract import Done, Image, Json, ToolFault
 from envkit.servers.filesystem.entries import SERVER, shown
-from envkit.servers.tool import Effect, FileTool, World
+from envkit.servers.tool import Effect, FileTool, NotAtOnce, World
 
 TEXT_BYTES = 32 << 20
+AT_ONCE_BYTES = 1 << 18
+AT_ONCE_ENCODINGS = ("utf-8", "utf8", "ascii", "latin-1", "cp1252", "utf-16")
+"""Others may take any time: punycode is quadratic."""
 IMAGE_FILE_BYTES = 64 << 20
 IMAGE_SENT_BYTES = 700_000
 """Base64 of it stays below the 1 MiB that a client buffers for one event."""
@@ -68,6 +71,9 @@ def read_all(fd: int, path: str, limit: int) -> bytes:
 def read_text_file(world: World, asked: ReadTextFile) -> Done:
     """A page of a text file."""
     with world.root.file(asked.file_path) as fd:
+        few = os.fstat(fd).st_size <= AT_ONCE_BYTES
+        if world.at_once and not (few and asked.encoding.lower() in AT_ONCE_ENCODINGS):
+            raise NotAtOnce
         data = read_all(fd, asked.file_path, TEXT_BYTES)
     text, note = _decode(data, asked)
     size = min(asked.max_size, world.text_chars)
@@ -178,6 +184,7 @@ TOOLS = (
         arguments=ReadTextFile,
         effect=Effect.READ,
         run=read_text_file,
+        at_once=True,
     ),
     FileTool(
         server=SERVER,
