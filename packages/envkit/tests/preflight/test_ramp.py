@@ -246,6 +246,13 @@ def test_what_are_no_levels_is_refused_in_one_line(text: str) -> None:
         parse_levels(text)
 
 
+def test_too_few_trials_for_the_highest_level_are_refused_with_what_would_do(make: Any) -> None:
+    with pytest.raises(
+        HarnessError, match="8 at once are more than the 6 trials; use --repeat 4, or"
+    ):
+        plans_of(make.plan(samples=3), LEVELS, repeat=3)
+
+
 def test_an_environment_without_concurrency_has_no_ramp(make: Any) -> None:
     with pytest.raises(HarnessError, match="one trial at a time"):
         plans_of(make.plan(env="unsafe-process"), LEVELS, None)

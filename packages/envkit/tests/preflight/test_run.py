@@ -204,6 +204,30 @@ def test_an_interruption_gives_a_partial_report_and_stops_the_launcher(make: Any
     assert launcher.closed
 
 
+def test_an_interruption_while_leaks_fade_is_a_report_as_well(make: Any) -> None:
+    counted = asyncio.Event()
+
+    class Leaking(make.launcher):  # type: ignore[misc]
+        def leftovers(self) -> list[Leftover]:
+            if not self.closed:
+                return []
+            counted.set()
+            return [Leftover(kind="mount", what="/run/envkit/x")]
+
+    async def cut_off() -> Report:
+        launcher = Leaking()
+        work = asyncio.create_task(
+            run(make.plan(), launcher, make.view(), supplies=make.roomy, settle_s=600.0)
+        )
+        await counted.wait()
+        work.cancel()
+        return await work
+
+    report = asyncio.run(cut_off())
+    assert report.verdict is Verdict.INTERRUPTED
+    assert (report.trials, len(report.leaks)) == (6, 1)
+
+
 def test_an_interruption_before_any_trial_ended_is_still_a_report(make: Any) -> None:
     report = asyncio.run(interrupted(make, make.plan(), make.launcher(hang_after=0)))
     assert report.why == ("interrupted: 0 of 6 trials had ended",)

@@ -66,4 +66,4 @@ def knee_line(ramp: Ramp) -> str:
     there = f"{knee.per_s:.2f} trials/s{p95}, faults {percent(knee.fault_rate.value)}"
     if ramp.grows:
         return f"throughput still grows at {knee.concurrency}: {there}"
-    return f"knee at {knee.concurrency}: {there}; more gives at most a tenth more throughput"
+    return f"knee at {knee.concurrency}: {there}; more gives at most a ninth more"

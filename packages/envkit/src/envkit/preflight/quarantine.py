@@ -20,7 +20,7 @@ from envkit.fault import HarnessError, NotIsolated
 from envkit.preflight.gate import EXPECTED, count_faulted, wrong_reward
 from envkit.preflight.stats import rate
 from envkit.preflight.text import count, one_line, percent
-from envkit.preflight.types import Plan, Quarantined, Reason, Report
+from envkit.preflight.types import Plan, Quarantined, Reason, Report, Verdict
 from envkit.trial.record import Grade, TrialRecord
 
 SCHEMA: Final = "envkit.quarantine/1"
@@ -46,11 +46,10 @@ def quarantine(plan: Plan, records: Sequence[TrialRecord]) -> tuple[Quarantined,
 
 def to_bytes(report: Report) -> bytes:
     """The published form: a JSON object of ``schema``, what was run, and ``tasks``."""
-    plan = report.plan
     document = {
         "schema": SCHEMA,
-        "agent": plan.agent if plan else None,
-        "complete": bool(plan and report.trials >= len(plan.specs)),
+        "agent": report.plan.agent if report.plan else None,
+        "complete": report.verdict in (Verdict.PASS, Verdict.FAIL),
         "tasks": [asdict(task) for task in report.quarantine],
     }
     return orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n"

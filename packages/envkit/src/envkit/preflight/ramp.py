@@ -67,11 +67,16 @@ def plans_of(plan: Plan, levels: Sequence[int], repeat: int | None) -> tuple[Pla
     """One plan a level out of the plan of the highest; samples are counted through all levels.
 
     Raises:
-        HarnessError: the environment has no concurrency.
+        HarnessError: the environment has no concurrency, or the trials are too few for it.
     """
     if plan.env == UNSAFE:
         raise HarnessError(f"--ramp: --env {UNSAFE} runs one trial at a time; use another one")
     tasks = len({spec.task_dir for spec in plan.specs})
+    if repeat and len(plan.specs) < levels[-1]:
+        raise HarnessError(
+            f"--ramp: {levels[-1]} at once are more than the {count(len(plan.specs), 'trial')}; "
+            f"use --repeat {-(-levels[-1] // tasks)}, or leave it out"
+        )
     plans: list[Plan] = []
     begun = 0
     for level in levels:

@@ -55,7 +55,9 @@ async def run(
     """
     if not plan.specs:
         return could_not_run(_no_task(plan), plan)
-    room = fit(plan.concurrency, supplies or measure(plan.out_dir))
+    remaining = past.remaining(plan)
+    at_once = min(plan.concurrency, len(remaining)) if past.resumed else plan.concurrency
+    room = fit(at_once, supplies or measure(plan.out_dir))
     if not room.ok:
         return could_not_run([room.line()], plan)
     before = frozenset(launcher.leftovers())
@@ -74,9 +76,13 @@ async def run(
         if past.resumed:
             view.notice(past.line(plan))
         hear = partial(_hear, tally, view, journal)
-        broke, interrupted = await _drive(past.remaining(plan), launcher, view, hear)
+        broke, interrupted = await _drive(remaining, launcher, view, hear)
         seconds = time.monotonic() - began
-        leaks = await _leaks(launcher, before, settle_s)
+        try:
+            leaks = await _leaks(launcher, before, settle_s)
+        except asyncio.CancelledError:
+            _forget_cancellation()
+            interrupted, leaks = True, tuple(sorted(_count(launcher, before)))
     ending = Ending(seconds=seconds, leaks=leaks, broke=broke, interrupted=interrupted, past=past)
     return make_report(plan, tally, ending)
 

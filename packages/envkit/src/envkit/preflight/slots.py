@@ -24,8 +24,16 @@ def own_phases(attempt: Attempt) -> dict[str, float]:
 
 
 def slot_s(record: TrialRecord) -> float:
-    """Seconds for which a trial took a slot, over all its attempts."""
-    return sum(sum(own_phases(attempt).values()) for attempt in record.attempts)
+    """Seconds for which a trial took a slot, over all its attempts.
+
+    By their phases; where a process died and told none, by the clock, which runs while a trial
+    waits to be run again as well.
+    """
+    told = sum(sum(own_phases(attempt).values()) for attempt in record.attempts)
+    if all(attempt.phases for attempt in record.attempts):
+        return told
+    aside = sum(attempt.phases.get(name, 0.0) for attempt in record.attempts for name in ASIDE)
+    return max(told, record.seconds - aside)
 
 
 def cpu_s(record: TrialRecord) -> float:
