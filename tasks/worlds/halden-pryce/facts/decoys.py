@@ -87,6 +87,12 @@ DECOYS = (
         superseded_by="hours_ledger_2025.pdf, closed on 9 January 2026",
     ),
     Decoy(
+        task="skelwith-pack",
+        stands_in="Engagements/HP-2508_Skelwith_Energy/proposal.pdf, and the pack itself",
+        says="budgeted hours of the proposal",
+        superseded_by="engagement_letter.pdf of HP-2508: the budget in clause 7",
+    ),
+    Decoy(
         task="december-accruals",
         stands_in="Finance/engagement_register.xlsx",
         says="the discount of HP-2504 is 7.5 %",

@@ -8,7 +8,7 @@ ledger, invoices, accounts   the year's hours and money
 utilisation                  three versions of one report
 training                     forms with field values
 board, scan                  minutes, and a scanned resolution
-reports                      a status report and a proposal
+reports                      a status report and two proposals
 """
 
 from pathlib import Path
