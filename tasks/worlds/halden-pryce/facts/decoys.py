@@ -88,9 +88,9 @@ DECOYS = (
     ),
     Decoy(
         task="skelwith-pack",
-        stands_in="Engagements/HP-2508_Skelwith_Energy/proposal.pdf, and the pack itself",
+        stands_in="Engagements/HP-2508_Skelwith_Energy/proposal.pdf",
         says="budgeted hours of the proposal",
-        superseded_by="engagement_letter.pdf of HP-2508: the budget in clause 7",
+        superseded_by="engagement_letter.pdf: the budget in clause 7",
     ),
     Decoy(
         task="december-accruals",
