@@ -2,9 +2,10 @@
 """An answer of labelled lines: what it claims under each label, and the reward file.
 
 A claim is what follows its label on a line that begins with it; list marks, table bars and other
-markup do not count. Lines with the same label must say the same. What is in brackets explains a
-claim, and of `a * b = c` only `c` is claimed. Where that leaves no number or several, none is
-claimed: an answer that lists candidates names none.
+markup do not count. Where lines have a colon, a bar or an equals sign right after the label, as
+the task shows it, only they are claims: others explain. Claims under one label must say the same.
+What is in brackets explains a claim, and of `a * b = c` only `c` is claimed. Where that leaves no
+number or several, none is claimed: an answer that lists candidates names none.
 """
 
 import json
@@ -19,12 +20,14 @@ MAX_BYTES = 64 * 1024
 MAX_CLAIM = 200
 """Characters of a line that are read."""
 
-_MARKS = re.compile(r"[*_`|>#\"{}\[\]]")
+_MARKS = re.compile(r"[*_`>#\"{}\[\]]")
 _BEFORE = re.compile(r"\s*(?:[-+\N{BULLET}]|\d{1,2}[.)])?\s*")
 _BRACKETS = re.compile(r"\([^()]*\)")
 _YEAR = re.compile(r"\b(?:in|for|of|fy)\s?20\d\d\b", re.IGNORECASE)
 _REMARK = re.compile(
-    r"(?<=\d)[^\d]*?\b(?:not|instead|rather|below|under|against|versus|vs)\b.*", re.IGNORECASE
+    r"(?<=\d)[^\d]*?\b(?:not|instead|rather|below|under|against|versus|vs|excl\w*|before|after"
+    r"|without|plus)\b.*",
+    re.IGNORECASE,
 )
 """What follows a figure to say what it is compared with."""
 _NUMBER = re.compile(
@@ -38,17 +41,24 @@ type Marks = dict[str, int]
 
 def claim(answer: str, label: str) -> str:
     """What the answer says under the label, a pattern; empty where nothing or two things."""
-    found = {text for line in answer.splitlines() if (text := _after(label, line[:MAX_CLAIM]))}
+    lines = [line[:MAX_CLAIM] for line in answer.splitlines()]
+    parts = [part for line in lines if (part := _after(label, line))]
+    shown = [part for part in parts if part.startswith((":", "="))]
+    found = {text for part in shown or parts if (text := _value(part))}
     return found.pop() if len(found) == 1 else ""
 
 
 def _after(label: str, line: str) -> str:
-    line = _BEFORE.sub("", _MARKS.sub(" ", line), count=1)
+    """The rest of a line that begins with the label, without brackets; bars read as colons."""
+    line = _BEFORE.sub("", _MARKS.sub(" ", line).strip(" |"), count=1)
     found = re.match(rf"{label}\b", line, re.IGNORECASE)
     if not found:
         return ""
-    text = _YEAR.sub(" ", _BRACKETS.sub(" ", line[found.end() :]))
-    text = text.partition(":")[2] or text
+    return _YEAR.sub(" ", _BRACKETS.sub(" ", line[found.end() :])).replace("|", ":").strip()
+
+
+def _value(part: str) -> str:
+    text = part.partition(":")[2] or part
     text = _REMARK.sub("", text.rpartition("=")[2])
     return " ".join(text.split()).strip(" :.,;")
 

@@ -31,6 +31,9 @@ def test_the_verifier_knows_the_figures_of_the_facts(verify: ModuleType) -> None
     "| Fees | £940,953.42 |\n|---|---|\n| Staff cost | £442,746.00 |\n| Margin | 52.9 % |",
     "1. Fees (2025): 940 953.42\n2. Staff cost: 442 746\n3. Margin: 52.9",
     "fees = GBP 940,953.42\nstaff cost = GBP 442,746\nmargin = 498,207.42 / 940,953.42 = 52.9 %",
+    "Fees: £940,953.42\nStaff cost: £442,746\nMargin: 52.9 %\n\nFees follow card 2025-A up to June "
+    "and 2025-B from July.\nMargin without the variation letter would be 55.2 %.",
+    "Fees of HP-2504: £940,953.42\nStaff cost £442,746\nMargin **52.9 %**",
     "The figures are:\n\nFees in 2025: £940,953.40 (discount 7.5 %, then 18 %)\n"
     "Staff cost: £442,746 (4,563 hours)\nMargin: 52.9 %, not 55.2 %",
 ])  # fmt: skip

@@ -39,6 +39,8 @@ def test_the_verifier_knows_the_overcharge_of_the_facts(verify: ModuleType) -> N
     "| Credit | GBP 2,447.20 |",
     "1. Invoice number: INV-2025-121\n2. Excess hours: 149 - 135 = 14 Consultant\n"
     "3. Credit: 14 * 190 * 0.92 = 2,447.20",
+    "Invoice: INV-2025-121\nExcess hours: 14 Consultant\nCredit: £2,447.20 after 8 % discount, "
+    "without 20 % VAT",
     "Invoice: INV-2025-121, not INV-2025-128\nExcess hours: Consultant, 14\nCredit: 2447.2 pounds",
 ])  # fmt: skip
 def test_a_right_answer_counts_however_it_is_written(verify: ModuleType, text: str) -> None:
