@@ -73,6 +73,29 @@ def test_a_run_whose_owner_lives_is_left_alone(run_token: str):
     assert stage.exists()
 
 
+def test_a_stage_that_was_made_just_now_may_still_be_marked_by_its_owner(run_token: str):
+    stage = make_stage(run_token, dead_pid())
+    (stage / OWNER).unlink()
+    assert run_token not in reaper.dead_runs()
+    reaper.reap()
+    assert stage.exists()
+
+
+def test_a_process_that_was_given_the_owners_number_is_not_the_owner(run_token: str):
+    stage = make_stage(run_token, os.getpid())
+    (stage / OWNER).write_text(f"{os.getpid()} {reaper.birth(os.getpid())}")
+    assert run_token not in reaper.dead_runs()
+    (stage / OWNER).write_text(f"{os.getpid()} 1")
+    assert run_token in reaper.dead_runs()
+
+
+def test_processes_alone_are_enough_to_find_a_dead_run(run_token: str):
+    with start_process(run_token) as process:
+        assert run_token in reaper.dead_runs()
+        assert reaper.reap_run(run_token) == []
+        assert process.wait(10) == -9
+
+
 def test_a_directory_with_a_similar_name_is_nobodys_run(tmp_path: Path):
     lookalike = STAGES / f"envkit-{secrets.token_hex(4)}"
     lookalike.mkdir()

@@ -3,7 +3,7 @@
 
 Every process of a run has ``ENVKIT_RUN=<token>`` in the environment it started with, every
 control group and the stage directory carry the token in their names. A run is dead when the
-process that the stage's ``owner`` file names is gone.
+process that the stage's ``owner`` file names, by its number and its birth, is gone.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from envkit.sandbox import cgroup
 from envkit.sandbox.stage import OWNER, STAGE_NAME, STAGES
 
 _GONE_S: Final = 10.0
+_MARKED_S: Final = 2.0
 _MARK: Final = re.compile(rb"ENVKIT_RUN=([0-9a-f]{16})")
 
 
@@ -125,12 +126,43 @@ def _stage(run: str) -> Path:
 
 def _owner_lives(run: str) -> bool:
     try:
-        os.kill(int((_stage(run) / OWNER).read_text()), 0)
+        pid, *born = (_stage(run) / OWNER).read_text().split()
+    except (OSError, ValueError):
+        return _begins(run) or bool(_server(run))
+    if _is_anothers(int(pid)):
+        return True
+    now = birth(int(pid))
+    return (now != "" and born in ([], [now])) or bool(_server(run))
+
+
+def _is_anothers(pid: int) -> bool:
+    """Whether there is such a process of another user, who may hide it."""
+    try:
+        os.kill(pid, 0)
     except PermissionError:
         return True
-    except (OSError, ValueError):
-        return bool(_server(run))
-    return True
+    except OSError:
+        return False
+    return False
+
+
+def birth(pid: int) -> str:
+    """When a process began, in ticks since the machine did; empty where there is no such process.
+
+    With the number of the process it names it for good: numbers alone are given again.
+    """
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return ""
+
+
+def _begins(run: str) -> bool:
+    """Whether its stage was made just now: it is marked with its owner a moment later."""
+    try:
+        return time.time() - _stage(run).stat().st_ctime < _MARKED_S
+    except OSError:
+        return False
 
 
 def _tokens() -> Iterator[str]:

@@ -28,7 +28,7 @@ from envkit.deadline import deadline
 from envkit.fault import SandboxUnavailable
 from envkit.sandbox.channel import Channel, EventSink
 from envkit.sandbox.prepare import Prepared, prepare
-from envkit.sandbox.reaper import reap_run
+from envkit.sandbox.reaper import birth, reap_run
 from envkit.sandbox.spec import ServerSettings
 from envkit.sandbox.stage import OWNER, STAGES
 
@@ -301,7 +301,7 @@ def _make_stage(run: str) -> Path:
     """An empty directory that the boxes' user can reach, marked with its owner."""
     stage = STAGES / f"envkit-run-{run}"
     stage.mkdir(mode=0o755)
-    (stage / OWNER).write_text(str(os.getpid()))
+    (stage / OWNER).write_text(f"{os.getpid()} {birth(os.getpid())}")
     return stage
 
 

@@ -30,7 +30,7 @@ STAGES: Final = Path("/tmp")
 STAGE_NAME: Final = re.compile(r"envkit-run-([0-9a-f]{16})")
 
 OWNER: Final = "owner"
-"""File in a stage that holds the pid of the process that made it."""
+"""File in a stage that holds the pid of the process that made it, and when that was born."""
 
 _FILES_PER_MIB: Final = 24
 """Of a box's storage. Without it a box could hold more empty files than can be carried in time."""
