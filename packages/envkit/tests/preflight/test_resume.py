@@ -84,6 +84,22 @@ def test_a_killed_run_goes_on_and_repeats_nothing_that_ended(
     assert remnants(token) == []
 
 
+def test_a_run_that_nobody_named_a_directory_for_goes_on_where_it_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    make_task(tmp_path / "tasks")
+    done = run(KILL_AT, "act", 1, "preflight", tmp_path / "tasks", "--concurrency", 1)
+    assert done.returncode == -9
+    (line,) = [each for each in done.stderr.splitlines() if "--resume" in each]
+    root = Path(line.rpartition(" ")[2])
+    assert root.parent == tmp_path / "cache/envkit/preflight"
+    done = run(*ENVKIT, "preflight", "--resume", root, "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout)["resumed"] == {"times": 1, "attempts_cut_off": 1}
+    assert not root.exists()
+
+
 def test_a_resumption_that_is_refused_touches_nothing(tmp_path: Path) -> None:
     task, report = make_task(tmp_path / "tasks"), tmp_path / "r"
     killed("act", 1, tmp_path / "tasks", "--concurrency", 1, "--report", report)
