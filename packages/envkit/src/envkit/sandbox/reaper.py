@@ -126,12 +126,13 @@ def _stage(run: str) -> Path:
 
 def _owner_lives(run: str) -> bool:
     try:
-        pid, *born = (_stage(run) / OWNER).read_text().split()
+        number, *born = (_stage(run) / OWNER).read_text().split()
+        pid = int(number)
     except (OSError, ValueError):
         return _begins(run) or bool(_server(run))
-    if _is_anothers(int(pid)):
+    if _is_anothers(pid):
         return True
-    now = birth(int(pid))
+    now = birth(pid)
     return (now != "" and born in ([], [now])) or bool(_server(run))
 
 
