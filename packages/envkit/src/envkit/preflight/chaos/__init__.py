@@ -12,6 +12,7 @@ hands      processes and limits, reached from outside
 wire       the connection between an agent and its gateway
 score      the log joined with the trials' records
 score_text, score_json   the confusion matrix
+command    ``--chaos`` and ``--score-chaos``
 
 Nothing outside this package reads the log, and nothing in it classifies: `score` compares.
 """

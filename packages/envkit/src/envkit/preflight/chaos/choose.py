@@ -39,6 +39,8 @@ class Strike:
 class Chosen:
     """Every strike of a run."""
 
+    run: str
+    """The run's token: a plan is scored with the report of the same run only."""
     seed: int
     hang_s: float
     strikes: tuple[Strike, ...]
@@ -48,7 +50,7 @@ class Chosen:
         return {"schema": SCHEMA, **asdict(self)}
 
 
-def choose(rules: Rules, trials: Sequence[tuple[str, str]]) -> Chosen:
+def choose(rules: Rules, trials: Sequence[tuple[str, str]], run: str) -> Chosen:
     """Picks a trial, out of (id, task) pairs, for every fault that is wanted.
 
     Raises:
@@ -60,7 +62,7 @@ def choose(rules: Rules, trials: Sequence[tuple[str, str]]) -> Chosen:
         for trial in _pick(free, wanted, f"{rules.seed}:{number}"):
             taken[trial] = Strike(trial=trial, kind=wanted.kind, phase=wanted.phase)
     ordered = tuple(taken[name] for name, _ in trials if name in taken)
-    return Chosen(seed=rules.seed, hang_s=rules.hang_s, strikes=ordered)
+    return Chosen(run=run, seed=rules.seed, hang_s=rules.hang_s, strikes=ordered)
 
 
 def _fits(task: str, wanted: Wanted) -> bool:

@@ -186,12 +186,17 @@ def struck(provider: type[BaseEnvironment]) -> type[BaseEnvironment]:
     """The class of a provider with a fault in it; over our own boxes it reaches further."""
     from envkit.sandbox.local import LocalEnvironment
 
-    layer: type[BaseEnvironment] = Layer
-    if issubclass(provider, LocalEnvironment):
-        from envkit.preflight.chaos.local import LocalLayer
+    if not issubclass(provider, LocalEnvironment):
+        return _over(provider, Layer)
+    from envkit.preflight.chaos.local import LocalLayer
 
-        layer = LocalLayer
-    return type(f"Struck{provider.__name__}", (layer, provider), {"__module__": __name__})
+    return _over(provider, LocalLayer)
+
+
+def _over(provider: type[BaseEnvironment], layer: type[Layer]) -> type[BaseEnvironment]:
+    name = f"Struck{provider.__name__}"
+    made: Any = type(name, (layer, provider), {"__module__": __name__})
+    return made
 
 
 def __getattr__(name: str) -> type[BaseEnvironment]:

@@ -36,7 +36,8 @@ _STREAMS: Final[dict[str, Callable[[bytes], bytes]]] = {
     "empty": lambda stream: b"",
 }
 _TURNS: Final = 5
-"""Of the fork server's loop: it sees a box's end in one of them, and says so."""
+"""Of the fork server's loop: it sees a box's end in one of them. A box that is closed sooner ends
+like any other, which nobody can tell and which costs nothing."""
 
 _CODE: Final = "code_execution_server_code_exec"
 _MODEL: Final[dict[str, dict[str, Any]]] = {
@@ -105,10 +106,8 @@ class LocalLayer(Layer, LocalEnvironment):
         return await hands.gateway_in(parts["gateway"]["pid"])
 
     async def _kill_box(self, part: str = "box") -> None:
-        """SIGKILL process 1 of a box, and wait until the fork server knows."""
+        """SIGKILL process 1 of a box."""
         self.log(await hands.kill((await self._parts())[part]["pid"]))
-        for _ in range(_TURNS):
-            await super()._ask("usage")
 
     # --- the agent and its gateway ---
 
@@ -254,6 +253,8 @@ class LocalLayer(Layer, LocalEnvironment):
         kind = self.due("stop" if self.is_agents() else "grade-stop")
         if kind == "kill-box" and self._name:
             await self._kill_box()
+            for _ in range(_TURNS):
+                await super()._ask("usage")
         if kind == "garbage":
             self._bend_channel()
             self.log("the answer lacks what was used")

@@ -149,6 +149,8 @@ def score(directory: Path) -> Score:
         records = _records(directory / "trials")
         report = orjson.loads((directory / "report.json").read_bytes())
         leaks = sum(report["leaks"].values())
+        if report["run_token"] != chosen.run:
+            raise ValueError("its report and its plan of chaos are of two runs")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise HarnessError(
             f"{directory}: what the run left cannot be read: {error}; run it again with --report"
