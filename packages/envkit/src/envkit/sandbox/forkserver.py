@@ -24,6 +24,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NoReturn
 
@@ -185,15 +186,24 @@ class ForkServer:
         return loopio.cpu_s_of(self._nursery_pid)
 
     def _trial_operations(self, trial: str) -> dict[str, Any]:
-        def named(request: dict[str, Any]) -> Lodging:
-            return self._lodgings[f"{trial}/{request['box']}"]
+        def named(request: dict[str, Any], fds: Sequence[int] = ()) -> Lodging:
+            """Raises KeyError for a box that never opened or was closed; its descriptors go then.
+
+            Whoever reads at their other end would wait for ever.
+            """
+            lodging = self._lodgings.get(f"{trial}/{request['box']}")
+            if lodging is None:
+                for fd in fds:
+                    os.close(fd)
+                raise KeyError(f"{trial}/{request['box']}")
+            return lodging
 
         async def open_(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
             await self._open(trial, BoxSpec.from_dict(request["spec"]))
             return {}
 
         async def exec_(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-            return await named(request).execute(request, fds)
+            return await named(request, fds).execute(request, fds)
 
         async def kill(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
             return named(request).kill_command(request)
@@ -202,10 +212,10 @@ class ForkServer:
             return await named(request).sweep()
 
         async def transfer(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-            return await named(request).transfer(request, fds)
+            return await named(request, fds).transfer(request, fds)
 
         async def gateway(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-            return await named(request).start_gateway(request, fds, self._nursery)
+            return await named(request, fds).start_gateway(request, fds, self._nursery)
 
         async def usage(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
             lodging = named(request)
