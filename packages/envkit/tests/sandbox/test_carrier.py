@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from envkit.deadline import within
 from envkit.fault import DiskFull, KilledOwnBox
 from envkit.sandbox import carrier
+from envkit.sandbox.channel import RequestFailed
 from envkit.sandbox.limits import Limits
 
 from .conftest import Room
@@ -45,6 +47,19 @@ def test_a_file_goes_in_and_comes_out(in_room: InRoom, note: Path, tmp_path: Pat
     in_room(both)
     assert (tmp_path / "out/copy").read_text() == "from the host\nback\n"
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["copy"]
+
+
+def test_a_box_that_never_opened_is_known_at_once_to_who_reads_from_it(
+    in_room: InRoom, tmp_path: Path
+):
+    async def fetch(room: Room) -> None:
+        nowhere = Room(room.session, name="never-opened")
+        with pytest.raises(RequestFailed, match="never-opened"):
+            await within(
+                "test", 60, carrier.fetch_dir(transfer(nowhere), "/filesystem", tmp_path / "out")
+            )
+
+    in_room(fetch)
 
 
 def test_what_the_box_holds_is_carried_by_our_code_not_by_its_tar(in_room: InRoom, tmp_path: Path):
