@@ -43,6 +43,8 @@ PREFLIGHT_OPTIONS = """\
 --junit Write JUnit XML: a test case a trial.
 --markdown Write Markdown, for a pull request.
 --quarantine Write the tasks not to be trained on, for trainers.
+--chaos Inject these faults, below what judges them.
+--score-chaos Run nothing: score a --chaos run from its --report.
 """
 
 
@@ -109,6 +111,7 @@ MISTAKES = {
     "preflight-env": (["preflight", "broken", "--env", "vm"], "--env vm: use local"),
     "preflight-rate": (["preflight", "broken", "--max-fault-rate", "many"], "not a percentage"),
     "preflight-rate-over": (["preflight", "broken", "--max-fault-rate", "101%"], "0 to 100"),
+    "preflight-score": (["preflight", "--score-chaos", "full"], "no plan of a chaos run"),
     "preflight-report": (["preflight", "broken", "--report", "full"], "full: holds files"),
     "preflight-report-file": (["preflight", "broken", "--report", "file"], "file: "),
     "lint-missing": (["lint", "nowhere"], "nowhere: no such directory"),

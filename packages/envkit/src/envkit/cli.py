@@ -197,6 +197,14 @@ def preflight(
         Path | None,
         typer.Option(metavar="FILE", help="Write the tasks not to be trained on, for trainers."),
     ] = None,
+    chaos: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Inject these faults, below what judges them."),
+    ] = None,
+    score_chaos: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Run nothing: score a --chaos run from its --report."),
+    ] = None,
 ) -> None:
     """Run the tasks at training concurrency and say whether they can be trained on.
 
@@ -233,6 +241,8 @@ def preflight(
                 junit=junit,
                 markdown=markdown,
                 quarantine=quarantine,
+                chaos=chaos,
+                score_chaos=score_chaos,
                 given=_given(context),
             )
         )

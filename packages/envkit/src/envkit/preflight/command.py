@@ -35,6 +35,7 @@ from envkit.preflight.again import (
     to_keep,
 )
 from envkit.preflight.asked import Asked, as_asked, read_asked, write_asked
+from envkit.preflight.chaos.command import arm, score_chaos
 from envkit.preflight.journal import Journal
 from envkit.preflight.measures import Measures, read_measures
 from envkit.preflight.outputs import check_outputs, write_outputs
@@ -93,6 +94,10 @@ class Options:
     junit: Path | None = None
     markdown: Path | None = None
     quarantine: Path | None = None
+    chaos: Path | None = None
+    """Faults to inject, as `envkit.preflight.chaos.rules` reads them."""
+    score_chaos: Path | None = None
+    """The directory of a run with ``chaos``; scored in place of a run."""
     given: frozenset[str] = frozenset()
     """Which of these were named on the command line."""
 
@@ -116,6 +121,8 @@ class _Start:
 def preflight(options: Options) -> int:
     """Runs and prints a preflight; the exit code."""
     logging.getLogger("stamina").setLevel(logging.ERROR)  # the report tells what was run again
+    if options.score_chaos is not None:
+        return _score(options, options.score_chaos)
     try:
         measures = _measures(options)
         start = _start(options)
@@ -129,11 +136,20 @@ def preflight(options: Options) -> int:
         release(start.place)
 
 
+def _score(options: Options, directory: Path) -> int:
+    try:
+        return score_chaos(directory, as_json=options.as_json)
+    except EnvkitError as error:
+        return finish(options, could_not_run([str(error)]), None)
+
+
 def _measures(options: Options) -> Measures:
     """What is made of the run, read before its place is: that may be where the baseline lies."""
     check_outputs(_outputs(options))
     if options.ramp and "concurrency" in options.given:
         raise HarnessError("--ramp and --concurrency: a ramp names its own; name one")
+    if options.ramp and options.chaos:
+        raise HarnessError("--ramp and --chaos: a ramp measures sound trials; name one")
     _levels(options)
     return read_measures(
         baseline=options.baseline, max_slowdown=options.max_slowdown, training=options.estimate
@@ -228,7 +244,7 @@ def _run(start: _Start, measures: Measures) -> Report:
         _check_cache(plan)
         measures.check(plan, levels)
         past = _past(start, plan)
-        launcher = _launcher(plan, past)
+        launcher = _launcher(plan, past, _armed(start, plan))
     except EnvkitError as error:
         return could_not_run([str(error)])
     except ModuleNotFoundError as error:
@@ -338,7 +354,16 @@ def _check_cache(plan: Plan) -> None:
             ) from error
 
 
-def _launcher(plan: Plan, past: Past) -> Launcher:
+def _armed(start: _Start, plan: Plan) -> Path | None:
+    """Where it stands what strikes which trial; None where nothing does."""
+    rules = start.options.chaos
+    if rules is None:
+        return None
+    root = start.place.root if start.place.asked_for else None
+    return arm(rules, plan, root, resumed=start.resumes is not None)
+
+
+def _launcher(plan: Plan, past: Past, chaos: Path | None = None) -> Launcher:
     from envkit.preflight.launcher import launcher
 
     return launcher(
@@ -350,6 +375,7 @@ def _launcher(plan: Plan, past: Past) -> Launcher:
             seed=plan.seed,
             starts_per_s=plan.starts_per_s,
             earlier=past.earlier,
+            chaos=chaos,
         ),
     )
 
