@@ -119,6 +119,12 @@ def test_hostile_text_is_text_in_the_xml(make: Any) -> None:
     assert "</failure>]]> [2J" in str(error.get("message"))
 
 
+def test_what_xml_cannot_hold_is_left_out_wherever_it_stands() -> None:
+    document = to_junit(could_not_run([HOSTILE]))
+    assert not re.search(rb"[\x00-\x08\x0b-\x1f]", document)
+    assert ET.fromstring(document).find(".//error") is not None
+
+
 def test_a_task_with_a_dot_is_one_name(make: Any) -> None:
     plan = make.plan(("v1.2 task",), 1)
     report = asyncio.run(run(plan, make.launcher(), make.view(), supplies=make.roomy))

@@ -89,6 +89,14 @@ def test_a_verifier_that_grades_the_same_files_otherwise_lists_its_task(make: An
     assert reason.message == "the same files earned 1 and 0.5 in 1 of 2 trials"
 
 
+def test_only_gradings_that_differ_are_told_of(make: Any) -> None:
+    twice = make.attempt(grades=(Grade(reward=1.0), Grade(reward=0.0)))
+    same = make.attempt(2, grades=(Grade(reward=1.0), Grade(reward=1.0)))
+    (task,) = quarantine(make.plan(), [fact(make, 0, twice, same), fact(make, 1, same)])
+    told = {reason.code: reason for reason in task.reasons}["flaky_verifier"]
+    assert told.message == "the same files earned 1 and 0 in 1 of 2 trials"
+
+
 def test_a_second_grading_that_failed_is_not_another_reward(make: Any) -> None:
     failed = make.attempt(grades=(Grade(reward=1.0), Grade(reward=None, fault=make.fault())))
     assert found(make, fact(make, 0, failed)) == {}

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from envkit.fault import HarnessError, SandboxDied
 from envkit.preflight.host import Supply
 from envkit.preflight.knee import NEARLY, knee_line, level_of, ramp_of
-from envkit.preflight.ramp import parse_levels, plans_of, run_ramp, whole
+from envkit.preflight.measures import read_measures
+from envkit.preflight.ramp import parse_levels, plans_of, run_ramp, together, whole
 from envkit.preflight.report import could_not_run, counted
 from envkit.preflight.report_json import to_json
 from envkit.preflight.types import BrokenTask, Level, Plan, Report, Verdict
@@ -82,6 +83,45 @@ def test_the_wait_at_the_barrier_is_in_the_throughput_and_in_no_trials_seconds(m
     assert found.trial_s is not None
     assert found.trial_s.max == 3.0
     assert found.per_s == pytest.approx(1 / 33)
+
+
+def test_a_level_times_the_trials_that_earned_something(make: Any) -> None:
+    plan = make.plan(("fact",), 2)
+    short = make.attempt(phases={"start": 0.1}, reward=None, faults=(make.fault(),))
+    records = (make.record(plan.specs[0], short), make.record(plan.specs[1]))
+    found = level_of(counted(could_not_run(["x"]), plan, records), 2)
+    assert found.trial_s is not None
+    assert found.trial_s.n == 1
+    assert found.valid == 1
+
+
+def test_cpu_of_what_works_for_all_is_not_counted_twice_where_it_counts_on(make: Any) -> None:
+    one = replace(could_not_run(["x"]), verdict=Verdict.PASS, plan=make.plan())
+    levels = [
+        replace(one, shared_cpu_s={"runner": 1.0, "fork server": 2.0}),
+        replace(one, shared_cpu_s={"runner": 3.0, "fork server": 4.0}),
+    ]
+    assert together(make.plan(), levels).shared_cpu_s == {"runner": 3.0, "fork server": 6.0}
+
+
+def test_an_estimate_after_a_ramp_is_of_its_knee(make: Any) -> None:
+    def script(plan: Plan) -> Any:
+        slow = make.attempt(phases={"act": 100.0}) if plan.concurrency == 8 else make.attempt()
+        took = 400.0 if plan.concurrency == 8 else 4.4
+        return make.launcher(
+            script={s.trial_id: make.record(s, slow, seconds=took) for s in plan.specs}
+        )
+
+    report = ramp(make, script)
+    assert report.ramp is not None
+    assert report.ramp.knee == 4
+    measures = read_measures(
+        baseline=None, max_slowdown=None, training="steps=900,prompts=2,samples=2"
+    )
+    found = measures.of(report).estimate
+    assert found is not None
+    assert found.concurrency == 4
+    assert found.hours.value == pytest.approx(900 * 4.4 / 3600)
 
 
 def test_a_level_that_faults_fails_the_ramp_and_is_named(make: Any) -> None:

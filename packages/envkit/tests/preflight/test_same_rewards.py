@@ -31,6 +31,11 @@ def test_one_other_reward_among_many_is_a_difference_of_its_task_alone(make: Any
     )
 
 
+def test_a_task_that_is_worth_more_among_many_differs_as_well(make: Any) -> None:
+    assert [d.task for d in differences(of(make, "a", 0.5), of(make, "a", 1.0))] == ["a"]
+    assert [d.task for d in differences(of(make, "a", 1.0), of(make, "a", 0.5))] == ["a"]
+
+
 def test_a_task_that_earned_nothing_valid_among_many_differs(make: Any) -> None:
     (found,) = differences(of(make, "a", 1.0), of(make, "a", None, None))
     assert found == Difference(task="a", few=(1.0,), many=())
