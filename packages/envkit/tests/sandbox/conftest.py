@@ -20,7 +20,7 @@ from envkit.sandbox.session import Session, own_session
 from envkit.sandbox.spec import BoxSpec
 from envkit.sandbox.stage import files_uid
 
-PATH = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/root"}
+PATH = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/root", "LANG": "C.UTF-8"}
 SMALL = Limits(memory_mib=256, processes=48, storage_mib=48, cpus=1.0)
 
 

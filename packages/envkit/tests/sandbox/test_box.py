@@ -118,7 +118,7 @@ def test_the_environment_holds_only_what_was_given(in_room: InRoom, monkeypatch:
         return await room.say("env; cat /proc/1/environ | tr '\\0' '\\n'")
 
     names = {line.split("=")[0] for line in in_room(look).splitlines()}
-    assert names <= {"PATH", "HOME", "ENVKIT_RUN", "PWD", "SHLVL", "_"}
+    assert names <= {"PATH", "HOME", "LANG", "ENVKIT_RUN", "PWD", "SHLVL", "_"}
 
 
 def test_the_root_can_be_written_and_is_thrown_away(in_room: InRoom, root: Path):

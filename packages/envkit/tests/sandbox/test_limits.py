@@ -38,15 +38,15 @@ finally:
         os.kill(child, signal.SIGKILL)
 """
 
-CGROUPS = pytest.mark.parametrize("kind", ["cgroups"], indirect=True, scope="module")
+CGROUPS = pytest.mark.parametrize("kind", ["cgroups", "warm"], indirect=True, scope="module")
 
 type Limited = Callable[[Callable[[Room], Coroutine[Any, Any, Any]]], Any]
 
 
-@pytest.fixture(params=["cgroups", "rlimits"], scope="module")
+@pytest.fixture(params=["cgroups", "rlimits", "warm"], scope="module")
 def kind(request: pytest.FixtureRequest) -> str:
-    """What holds the limits of the box."""
-    if request.param == "cgroups" and find_parent() is None:
+    """What holds the limits of the box; ``warm`` are groups, with interpreters that are forks."""
+    if request.param != "rlimits" and find_parent() is None:
         pytest.skip("not run: no control group can be made here")
     return request.param
 
@@ -55,7 +55,8 @@ def kind(request: pytest.FixtureRequest) -> str:
 def shared(root: Path, kind: str) -> Iterator[tuple[asyncio.Runner, Session]]:
     """A loop with a fork server, for all tests of a kind."""
     with asyncio.Runner() as runner:
-        opening = own_session(warm=False, cgroups=kind == "cgroups")
+        roots = [root] if kind == "warm" else []
+        opening = own_session(warm=False, cgroups=kind != "rlimits", roots=roots)
         session = runner.run(opening.__aenter__())
         yield runner, session
         runner.run(opening.__aexit__(None, None, None))
@@ -109,7 +110,7 @@ def test_a_process_that_wants_more_memory_than_the_box_has(limited: Limited, kin
 
     done, usage, well = limited(want)
     assert well
-    if kind == "cgroups":
+    if kind != "rlimits":
         assert (done.status, done.oom_kills, usage.oom_kills) == (SIGKILL, 1, 1)
         assert usage.ran_out_of_memory(LIMITS)
         assert usage.peak_memory_mib <= LIMITS.memory_mib
@@ -154,7 +155,7 @@ def test_more_processes_than_the_box_may_have(limited: Limited, kind: str) -> No
     assert well
     assert int(done.stdout) < LIMITS.processes
     refusals = (done.fork_refusals, usage.fork_refusals)
-    assert refusals == ((1, 1) if kind == "cgroups" else (0, 0))
+    assert refusals == ((1, 1) if kind != "rlimits" else (0, 0))
 
 
 def test_more_bytes_than_the_box_may_write_wherever_they_go(limited: Limited) -> None:

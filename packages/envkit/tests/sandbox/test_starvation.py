@@ -78,6 +78,21 @@ def test_a_child_of_the_command_counts():
         assert is_starved_in_time(shell)
 
 
+def test_what_works_for_a_child_of_the_command_counts():
+    """As a warmed interpreter does for its shim, which sleeps meanwhile."""
+    with on_one_core(4) as (worker, *_), ExitStack() as stack:
+        shell = stack.enter_context(subprocess.Popen(["bash", "-c", "sleep 100 & wait"]))
+        stack.callback(shell.kill)
+        assert is_starved_in_time(worker)
+        children = Path(f"/proc/{shell.pid}/task/{shell.pid}/children")
+        while not (child := children.read_text().split()):
+            pass
+        stack.callback(os.kill, int(child[0]), signal.SIGKILL)
+        followers = {int(child[0]): worker}
+        assert not starved(shell.pid, wall_s=0.1, cpu_s=None, cpus=1.0)
+        assert starved(shell.pid, wall_s=0.1, cpu_s=None, cpus=1.0, followers=followers)
+
+
 def test_one_that_has_ended_is_not():
     with subprocess.Popen(["true"]) as process:
         process.wait()

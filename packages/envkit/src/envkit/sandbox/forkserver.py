@@ -219,7 +219,12 @@ class ForkServer:
 
         async def usage(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
             lodging = named(request)
-            return {**asdict(lodging.usage()), "warmed": lodging.door.started}
+            door = lodging.door
+            return {
+                **asdict(lodging.usage()),
+                "warmed": door.started,
+                "admitted": door.admitted,
+            }
 
         async def parts(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
             return named(request).parts()

@@ -2,7 +2,7 @@
 """Two boxes of one root: in the one python3 is warm, in the other cold."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,9 +41,15 @@ class Both:
     runner: asyncio.Runner
     warm: Room
     cold: Room
+    root: Path
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         return self.runner.run(coroutine)
+
+    async def until_admitted(self) -> None:
+        """Until the door lets in again after a flood."""
+        probe = "while [ \"$(python3 -c 'import os; print(os.getppid())')\" != 0 ]; do :; done"
+        assert not (await shell(self.warm, probe, timeout_s=30)).timed_out
 
     async def started(self) -> int:
         """Programs that ran warm so far."""
@@ -61,7 +67,8 @@ def both(office_root: Path) -> Iterator[Both]:
         for room in rooms:
             spec = BoxSpec(name=room.name, root=office_root, limits=LIMITS)
             runner.run(room.ask("open", spec=spec.to_dict()))
-        yield Both(runner, *rooms)
+        warm, cold = rooms
+        yield Both(runner, warm, cold, office_root)
         for session in opened:
             runner.run(session.__aexit__(None, None, None))
 
@@ -86,6 +93,3 @@ async def argv(
         timeout_s=timeout_s,
         max_output=1 << 20,
     )
-
-
-type InRoom = Callable[[Room], Coroutine[Any, Any, Any]]

@@ -95,6 +95,8 @@ class Door:
         self._upper = upper
         self.started = 0
         """Programs that warmed interpreters have begun to run."""
+        self.admitted = 0
+        """Forks that were asked for, what has been refused in the box included."""
         self._guests: set[Guest] = set()
         self._watchers: set[asyncio.Task[None]] = set()
         self._tokens, self._counted = float(BURST), time.monotonic()
@@ -189,6 +191,7 @@ class Door:
         if not asked:
             os.close(life)
             return None
+        self.admitted += 1
         guest = Guest(asker)
         self._guests.add(guest)
         task = asyncio.get_running_loop().create_task(self._watch(guest, life))
