@@ -150,6 +150,14 @@ def test_a_few_milliseconds_more_are_never_named() -> None:
     assert named(changes(before, now), "worse") == []
 
 
+def test_a_change_of_one_percent_is_never_named_however_sure_it_is() -> None:
+    before = [replace(row, memory_mib=120.0) for row in run_of(random.Random(14), 64)]
+    now = [replace(row, memory_mib=121.0) for row in before]
+    (memory,) = [change for change in changes(before, now) if change.measure == "memory"]
+    assert memory.p_adjusted < 0.001
+    assert memory.verdict == "same"
+
+
 def test_memory_that_could_not_be_read_is_not_compared() -> None:
     rows = [replace(row, memory_mib=0.0) for row in run_of(random.Random(12), 8)]
     assert "memory" not in {change.measure for change in changes(rows, rows)}

@@ -41,6 +41,11 @@ def test_cpu_is_added_and_memory_is_the_highest(make: Any) -> None:
     assert (cpu_s(two), peak_memory_mib(two)) == (1.5, 21.0)
 
 
+def test_cpu_of_a_second_grading_is_no_part_of_the_trial(make: Any) -> None:
+    again = make.attempt(cpu_by_phase={"act": 0.3, "regrade": 0.25})
+    assert cpu_s(record(make, again)) == pytest.approx(0.5)
+
+
 def test_a_run_lasts_from_its_first_start_to_its_last_end(make: Any) -> None:
     begin = make.begin
     records = [

@@ -29,6 +29,8 @@ ALPHA: Final = 0.05
 FLOOR_S: Final = 0.01
 """Times below count as this one: nobody waits for ten milliseconds of a trial."""
 FLOOR_MIB: Final = 1.0
+NEGLIGIBLE: Final = 0.02
+"""A fraction: a ratio nearer to 1 is no change, however sure it is."""
 NO_RATIO: Final = Interval(value=None, low=None, high=None)
 
 type Measure = Callable[[Outcome], float | None]
@@ -154,7 +156,7 @@ def _verdict(change: Change, adjusted: float) -> str:
     """More is worse of everything but rewards."""
     ratio = change.ratio.value
     rise = change.now - change.before if ratio is None else ratio - 1
-    if adjusted >= ALPHA or rise == 0:
+    if adjusted >= ALPHA or rise == 0 or (ratio is not None and abs(rise) < NEGLIGIBLE):
         return "same"
     return "worse" if (rise > 0) is not change.measure.startswith("reward of ") else "better"
 

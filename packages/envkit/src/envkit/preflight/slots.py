@@ -37,8 +37,13 @@ def slot_s(record: TrialRecord) -> float:
 
 
 def cpu_s(record: TrialRecord) -> float:
-    """CPU seconds of all attempts and all parts."""
-    return sum(sum(attempt.cpu_s.values()) for attempt in record.attempts)
+    """CPU seconds of all attempts and all parts, but for phases that only a preflight has."""
+    return sum(_own_cpu_s(attempt) for attempt in record.attempts)
+
+
+def _own_cpu_s(attempt: Attempt) -> float:
+    aside = sum(attempt.cpu_by_phase.get(name, 0.0) for name in ASIDE)
+    return max(0.0, sum(attempt.cpu_s.values()) - aside)
 
 
 def peak_memory_mib(record: TrialRecord) -> float:
