@@ -11,10 +11,11 @@ rather than high.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Final
 
 from envkit.preflight import stats
-from envkit.preflight.slots import slot_s, span_s
+from envkit.preflight.slots import cpu_s, slot_s, span_s
 from envkit.preflight.text import count, percent, seconds
 from envkit.preflight.types import Difference, Level, Ramp, Report
 
@@ -36,7 +37,7 @@ def level_of(report: Report, concurrency: int) -> Level:
         phases=report.phases,
         fault_rate=report.fault_rate,
         mean_reward=report.rewards.mean,
-        cpu_s=sum(report.cpu_s.values()) / len(records) if records else 0.0,
+        cpu_s=fmean(cpu_s(record) for record in records) if records else 0.0,
         peak_memory_mib=report.peak_memory_mib,
         peak_live=report.peak_live,
     )
