@@ -21,7 +21,9 @@ from envkit import __version__, cli
 
 TASKS = Path(__file__).parents[3] / "tasks"
 COMMANDS = ("preflight", "audit", "lint", "serve", "doctor")
-METAVAR = re.compile(r"(PCT|DIR|REPORT|FILE|RUN|SECONDS|SPEC|N|N,N,\.\.\.|<.*>|-h)( .*)?")
+METAVAR = re.compile(
+    r"(PCT|NAME=VALUE|DIR|REPORT|FILE|RUN|SECONDS|SPEC|N|N,N,\.\.\.|<.*>|-h)( .*)?"
+)
 WIDE = {"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"}
 
 PREFLIGHT_OPTIONS = """\
@@ -31,7 +33,13 @@ PREFLIGHT_OPTIONS = """\
 --limit Only the first tasks, by name.
 --max-fault-rate Share of attempts that may fault, in percent. [default: 0.5]
 --env local, unsafe-process (no isolation, for debugging), or module:Class. [default: local]
---seed Seeds the jitter of starts and retries. [default: 0]
+--agent-arg For an agent module:Class; may be repeated.
+--env-arg For an environment module:Class, the same way.
+--think-time Pause before calls: recorded, recorded*0.1, lognormal:MEDIAN_S,SIGMA or seconds.
+--hold Let each trial sit idle for so long; its servers must still answer then. [default: 0.0]
+--grade-twice Grade every trial twice; the same must come out. With --repeat one a task is.
+--starts-per-s Trials that begin a second, at most. Default: 25.
+--seed Seeds the jitter of starts and retries, and what is drawn. [default: 0]
 --json Print the report as one JSON document.
 --report Keep the trials, report.json and report.html here.
 --resume Go on with a run that was killed, as it was asked.
@@ -111,6 +119,10 @@ MISTAKES = {
     "preflight-env": (["preflight", "broken", "--env", "vm"], "--env vm: use local"),
     "preflight-rate": (["preflight", "broken", "--max-fault-rate", "many"], "not a percentage"),
     "preflight-rate-over": (["preflight", "broken", "--max-fault-rate", "101%"], "0 to 100"),
+    "preflight-think": (["preflight", "broken", "--think-time", "fast"], "--think-time fast: use"),
+    "preflight-hold": (["preflight", "broken", "--hold", "nan"], "--hold nan: not seconds"),
+    "preflight-starts": (["preflight", "broken", "--starts-per-s", "0"], "not above 0"),
+    "preflight-arg": (["preflight", "broken", "--agent-arg", "a=1"], "only module:Class"),
     "preflight-score": (["preflight", "--score-chaos", "full"], "no plan of a chaos run"),
     "preflight-report": (["preflight", "broken", "--report", "full"], "full: holds files"),
     "preflight-report-file": (["preflight", "broken", "--report", "file"], "file: "),

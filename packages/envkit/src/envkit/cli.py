@@ -121,24 +121,21 @@ def preflight(
         str,
         typer.Option(
             metavar="SPEC",
-            help="Time between replayed calls, as a model takes it: recorded, recorded*0.1, "
-            "lognormal:MEDIAN_S,SIGMA, or seconds.",
+            help="Pause before calls: recorded, recorded*0.1, lognormal:MEDIAN_S,SIGMA or seconds.",
         ),
     ] = "",
     hold: Annotated[
         float,
         typer.Option(
             metavar="SECONDS",
-            help="Let each trial sit idle once, as behind a busy engine; its servers must still "
-            "answer then.",
+            help="Let each trial sit idle for so long; its servers must still answer then.",
         ),
     ] = 0.0,
     grade_twice: Annotated[
         bool,
         typer.Option(
             "--grade-twice",
-            help="Grade every trial's files a second time; the rewards must agree. With --repeat "
-            "the first trial of each task is, anyway.",
+            help="Grade every trial twice; the same must come out. With --repeat one a task is.",
         ),
     ] = False,
     starts_per_s: Annotated[

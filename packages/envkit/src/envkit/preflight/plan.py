@@ -68,7 +68,7 @@ class Request:
         """What a trial does beside its task."""
         return LoadShape(
             think=self.think,
-            hold_s=hold_of(self.hold_s),
+            hold_s=self.hold_s,
             canary=self.run_token,
             grade_twice=self.grade_twice or (sample == 0 and (self.repeat or 0) > 1),
             seed=self.seed,
@@ -86,6 +86,7 @@ def make_plan(request: Request) -> Plan:
     known("--agent", request.agent, KNOWN_AGENTS)
     known("--env", request.env, KNOWN_ENVS)
     think = think_of(request.think, request.agent)
+    hold_of(request.hold_s)
     agent_args = args_of("--agent-arg", request.agent_args, ":" in request.agent)
     env_args = args_of("--env-arg", request.env_args, ":" in request.env)
     dirs = [path.resolve() for path in find_tasks(request.source)[: request.limit]]
