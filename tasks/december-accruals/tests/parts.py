@@ -8,7 +8,7 @@ no archive of such parts, or one made to exhaust its reader, is `Unreadable`.
 import io
 import posixpath
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from xml.etree import ElementTree
@@ -60,7 +60,7 @@ class Parts:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Parts]:
+def opened(path: Path) -> Generator[Parts]:
     """The parts of the file at `path`; whatever goes wrong while they are read is `Unreadable`."""
     try:
         if not path.is_file() or path.stat().st_size > MAX_FILE_BYTES:

@@ -23,8 +23,9 @@ TITLE = "Hours against budget at 31 December 2025"
 BUDGET = {"Partner": 270, "Manager": 800, "Consultant": 860, "Analyst": 920}
 WORKED = {"Partner": 283, "Manager": 842, "Consultant": 910, "Analyst": 964}
 ROWS = [(grade, hours, WORKED[grade], hours - WORKED[grade]) for grade, hours in BUDGET.items()]
-ROWS.append(("Total", *(sum(row[column] for row in ROWS) for column in (1, 2, 3))))
-USED = 100 * sum(WORKED.values()) / sum(BUDGET.values())
+PLANNED, DONE = sum(BUDGET.values()), sum(WORKED.values())
+ROWS.append(("Total", PLANNED, DONE, PLANNED - DONE))
+USED = 100 * DONE / PLANNED
 SENTENCE = "of budgeted hours used"
 HOURS, STATUS = 2, 3
 """Index of the slides that are edited."""
@@ -44,7 +45,7 @@ def judge(found: Deck, baseline: Deck) -> Marks:
 
 def shape(deck: Deck, slide: int, *names: str) -> Shape:
     """The shape of that name, or below a group of that name; empty unless there is just one."""
-    shapes = deck[slide]["shapes"] if slide < len(deck) else []
+    shapes: list[Shape] = deck[slide]["shapes"] if slide < len(deck) else []
     found: Shape = {}
     for name in names:
         same = [each for each in shapes if each["name"] == name]
@@ -100,17 +101,10 @@ def is_share(text: str) -> bool:
 def masked(deck: Deck) -> Deck:
     """The deck without what is to be edited."""
     found = copy.deepcopy(deck)
-    for path, part in (
-        ((HOURS, "Title 1"), "text"),
-        ((HOURS, "Hours table"), "rows"),
-        ((HOURS, "Hours chart"), "chart"),
-        ((STATUS, "Status", "Hours used"), "text"),
-    ):
-        each = shape(found, *path)
-        if part == "chart" and part in each:
-            each[part]["series"] = []
-        else:
-            each[part] = None
+    shape(found, HOURS, "Title 1")["text"] = None
+    shape(found, HOURS, "Hours table")["rows"] = None
+    shape(found, STATUS, "Status", "Hours used")["text"] = None
+    shape(found, HOURS, "Hours chart").get("chart", {})["series"] = None
     return found
 
 

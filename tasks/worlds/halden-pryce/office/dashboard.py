@@ -97,6 +97,7 @@ def _board(sheet: Sheet, months: Sheet, utilisation: Sheet, pipeline: Sheet) -> 
 
 def _chart(found: Book, board: Sheet) -> None:
     chart = found.file.add_chart({"type": "column", "subtype": "stacked"})
+    assert chart is not None
     for number, practice in enumerate(PRACTICES, 1):
         chart.add_series(
             {

@@ -44,11 +44,15 @@ def _hours(page: Page) -> None:
         (grade, budget, worked[grade], budget - worked[grade])
         for grade, budget in PROPOSED_HOURS.items()
     ]
-    totals = [sum(row[column] for row in rows) for column in (1, 2, 3)]
-    texts = [[str(cell) for cell in row] for row in [*rows, ("Total", *totals)]]
+    planned, done = sum(PROPOSED_HOURS.values()), sum(worked.values())
+    rows.append(("Total", planned, done, planned - done))
+    texts = [[str(cell) for cell in row] for row in rows]
     page.table("Hours table", [["Grade", "Budget", "Worked", "Left"], *texts], LEFT)
-    series = {"Budget": [row[1] for row in rows], "Worked": [row[2] for row in rows]}
-    page.chart("Hours chart", [row[0] for row in rows], series, RIGHT, title="Hours by grade")
+    series = {
+        "Budget": list(PROPOSED_HOURS.values()),
+        "Worked": [worked[grade] for grade in PROPOSED_HOURS],
+    }
+    page.chart("Hours chart", list(PROPOSED_HOURS), series, RIGHT, title="Hours by grade")
     page.text("Source", "Source: Halden Pryce hours ledger", FOOT, size=11)
     page.notes(NOTES)
 
