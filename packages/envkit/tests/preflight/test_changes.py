@@ -136,12 +136,15 @@ def test_more_cpu_and_memory_a_trial_are_named() -> None:
     assert named(changes(before, now), "worse") == ["CPU", "memory"]
 
 
-def test_times_of_another_concurrency_are_not_compared() -> None:
-    before = run_of(random.Random(10), 64)
-    now = [replace(row, concurrency=550, seconds=9 * row.seconds) for row in before]
-    assert {change.measure for change in changes(before, now)} == {
-        "faults", "reward of middle", "reward of other", "reward of quick", "reward of slow",
-    }  # fmt: skip
+def test_what_only_one_run_did_is_not_compared() -> None:
+    rows = run_of(random.Random(10), 64)
+    crowd = [
+        replace(r, concurrency=550, seconds=9 * r.seconds, faulted=1, reward=0.0) for r in rows
+    ]
+    assert changes(rows, crowd) == ()
+    both = changes([*rows, *crowd], rows)
+    assert {change.verdict for change in both} == {"same"}
+    assert {change.n_before for change in both if change.measure == "faults"} == {64}
 
 
 def test_a_few_milliseconds_more_are_never_named() -> None:

@@ -47,8 +47,12 @@ class _Sides:
 
 
 def changes(before: Sequence[Outcome], now: Sequence[Outcome]) -> tuple[Change, ...]:
-    """Every measure that both runs have: trial, phases, CPU, memory, faults, rewards by task."""
-    sides = _Sides(before=before, now=now)
+    """Every measure that both runs have, at the concurrencies that both have."""
+    shared = {row.concurrency for row in before} & {row.concurrency for row in now}
+    sides = _Sides(
+        before=[row for row in before if row.concurrency in shared],
+        now=[row for row in now if row.concurrency in shared],
+    )
     found = [*_times(sides), *_resources(sides), *_faults(sides), *_rewards(sides)]
     adjusted = holm([change.p for change in found])
     return tuple(_judged(change, p) for change, p in zip(found, adjusted, strict=True))
