@@ -52,7 +52,7 @@ PREFLIGHT_OPTIONS = """\
 --markdown Write Markdown, for a pull request.
 --quarantine Write the tasks not to be trained on, for trainers.
 --chaos Inject these faults, below what judges them.
---score-chaos Run nothing: score a --chaos run from its --report.
+--score-chaos Score a --chaos run by its --report; run nothing.
 """
 
 

@@ -200,7 +200,7 @@ def preflight(
     ] = None,
     score_chaos: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Run nothing: score a --chaos run from its --report."),
+        typer.Option(metavar="DIR", help="Score a --chaos run by its --report; run nothing."),
     ] = None,
 ) -> None:
     """Run the tasks at training concurrency and say whether they can be trained on.
