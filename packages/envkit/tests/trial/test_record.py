@@ -13,6 +13,7 @@ from envkit.fault import Fault, Owner, Phase, Policy
 from envkit.trial.record import (
     RECORD_NAME,
     Attempt,
+    Grade,
     TrialRecord,
     attempt_from_dict,
     attempt_to_dict,
@@ -31,6 +32,12 @@ faults = st.builds(
     policy=policies,
     message=words,
 )
+grades = st.builds(
+    Grade,
+    reward=st.none() | numbers,
+    rewards=st.dictionaries(words, numbers, max_size=3),
+    fault=st.none() | faults,
+)
 attempts = st.builds(
     Attempt,
     number=st.integers(1, 3),
@@ -43,6 +50,10 @@ attempts = st.builds(
     cpu_s=st.dictionaries(words, numbers, max_size=3),
     peak_memory_mib=numbers,
     tool_calls=st.integers(0, 99),
+    tools=st.lists(words, max_size=3).map(tuple),
+    grades=st.lists(grades, max_size=2).map(tuple),
+    searched=st.integers(0, 4),
+    unsearched=st.integers(0, 4),
 )
 
 
@@ -109,3 +120,10 @@ def test_what_makes_the_reward_invalid_stands_before_what_the_model_caused():
     assert decided_by((teardown, own)) == own
     assert decided_by((teardown,)) is None
     assert decided_by(()) is None
+
+
+def test_an_attempt_of_an_earlier_version_is_read_without_what_came_later():
+    data = attempt_to_dict(Attempt(number=1, started_at=0.0))
+    for later in ("tools", "grades", "searched", "unsearched", "cpu_by_phase"):
+        del data[later]
+    assert attempt_from_dict(data) == Attempt(number=1, started_at=0.0)
