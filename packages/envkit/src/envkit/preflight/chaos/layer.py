@@ -63,6 +63,10 @@ class Layer(BaseEnvironment):
         """Whether this is the agent's environment, not the verifier's."""
         return self.session_id.endswith("__env")
 
+    def collects(self, source: str) -> bool:
+        """Whether what the agent left is fetched from there; its logs are no part of that."""
+        return self.is_agents() and source != "/logs/agent"
+
     def due(self, *phases: str) -> str:
         """The kind of fault that strikes in one of these phases, once; empty for none."""
         return self.strike.kind if self.strike.phase in phases and not self._struck else ""
@@ -156,7 +160,7 @@ class Layer(BaseEnvironment):
 
     @override
     async def download_dir(self, source_dir: str, target_dir: Path | str) -> None:
-        if self.is_agents() and not source_dir.startswith("/logs/"):
+        if self.collects(source_dir):
             await self.meet("collect")
         if not self.is_agents() and source_dir == "/logs/verifier":
             await self.meet("reward")

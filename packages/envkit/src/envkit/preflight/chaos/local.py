@@ -27,8 +27,12 @@ from envkit.sandbox.spec import BoxSpec, GatewayAddress
 _CUT: Final = 515
 """Bytes of a stream that end inside its first file."""
 
-_SMALL: Final = 64
-"""Bytes that one file may have while the host's disk is full."""
+_FILLS = """\
+import itertools
+for number in itertools.count():
+    open(f"/filesystem/{number}", "x").close()
+"""
+"""By names: a box whose memory is no larger than its storage runs out of memory by bytes first."""
 
 _STREAMS: Final[dict[str, Callable[[bytes], bytes]]] = {
     "garbage": lambda stream: NOISE * 16,
@@ -47,7 +51,7 @@ _MODEL: Final[dict[str, dict[str, Any]]] = {
         "code": "kept = []\nwhile True: kept.append(bytes(range(256)) * (1 << 16))",
         "language": "python",
     },
-    "model-disk": {"code": "cat /dev/zero > /filesystem/fill"},
+    "model-disk": {"code": _FILLS, "language": "python"},
     "model-box": {"code": "rm -rf /logs; echo > /logs"},
 }
 """What the model's own code does in its box: not chaos, but what chaos must not be taken for."""
@@ -186,10 +190,9 @@ class LocalLayer(Layer, LocalEnvironment):
 
     @override
     async def download_dir(self, source_dir: str, target_dir: Path | str) -> None:
-        collects = self.is_agents() and not source_dir.startswith("/logs/")
-        full = collects and self.due("collect") == "disk-full"
+        full = self.collects(source_dir) and self.due("collect") == "disk-full"
         if full:
-            self.log(f"no file of the host may have more than {_SMALL} bytes")
+            self.log("no file of the host takes a byte")
         with _full_disk() if full else contextlib.nullcontext():
             await super().download_dir(source_dir, target_dir)
 
@@ -217,7 +220,7 @@ class LocalLayer(Layer, LocalEnvironment):
                 return "answer"
             case "unpack" if not agents and not path.startswith("/tests"):
                 return "carry"
-            case "pack" if agents and not path.startswith("/logs/"):
+            case "pack" if self.collects(path):
                 return "collect"
             case "pack" if not agents and path == "/logs/verifier":
                 return "reward"
@@ -309,7 +312,7 @@ async def _bend_down(
 def _full_disk() -> Generator[None]:
     """Files of this process may not grow: the kernel refuses with EFBIG, as with ENOSPC."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (_SMALL, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
     try:
         yield
     finally:
