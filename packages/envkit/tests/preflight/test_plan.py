@@ -2,6 +2,7 @@
 """From directories to trials."""
 
 import string
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -194,3 +195,51 @@ def test_a_trial_id_is_a_plain_file_name(names: list[str], sample: int) -> None:
         assert set(made) <= set(string.ascii_letters + string.digits + "._-")
         assert not made.startswith(".")
         assert len(made) < 200
+
+
+def test_the_load_is_the_same_in_every_trial_but_for_the_second_grading(tmp_path: Path) -> None:
+    make_task(tmp_path / "tasks", "one")
+    asked = request(
+        tmp_path / "tasks", repeat=2, think="2.5", hold_s=60.0, starts_per_s=2.0, seed=7
+    )
+    plan = make_plan(asked)
+    first, second = (spec.load for spec in plan.specs)
+    assert (first.grade_twice, second.grade_twice) == (True, False)
+    assert second == replace(first, grade_twice=False)
+    assert (second.think, second.hold_s, second.canary, second.seed) == ("2.5", 60.0, "t", 7)
+    assert plan.starts_per_s == 2.0
+
+
+def test_all_trials_are_graded_twice_when_that_is_asked_for_and_none_without_samples(
+    tmp_path: Path,
+) -> None:
+    make_task(tmp_path / "tasks", "one")
+    for twice in (True, False):
+        plan = make_plan(request(tmp_path / "tasks", grade_twice=twice, concurrency=3))
+        assert {spec.load.grade_twice for spec in plan.specs} == {twice}
+
+
+def test_a_recording_without_times_cannot_give_the_pauses(tmp_path: Path) -> None:
+    make_task(tmp_path / "tasks", "silent")
+    timed = make_task(tmp_path / "tasks", "timed") / "solution/calls.jsonl"
+    timed.write_text('{"tool": "look", "arguments": {}, "think_s": 2}\n{"final_answer": "x"}\n')
+    plan = make_plan(request(tmp_path / "tasks", think="recorded*0.5"))
+    assert [task.name for task in plan.broken] == ["silent"]
+    assert "think_s" in plan.broken[0].problems[0]
+    assert {spec.task_dir.name for spec in plan.specs} == {"timed"}
+
+
+def test_own_agents_and_environments_take_arguments_and_ours_refuse_them(tmp_path: Path) -> None:
+    make_task(tmp_path / "tasks", "one")
+    asked = request(
+        tmp_path / "tasks",
+        agent="envkit.agent.replay:ReplayAgent",
+        env="envkit.sandbox.local:LocalEnvironment",
+        agent_args=("turns=3",),
+        env_args=("label=mine",),
+    )
+    (spec, *_) = make_plan(asked).specs
+    assert (spec.agent_args, spec.env_args) == ({"turns": 3}, {"label": "mine"})
+    for refused in ({"agent_args": ("turns=3",)}, {"env_args": ("label=mine",)}):
+        with pytest.raises(HarnessError, match="only module:Class"):
+            make_plan(request(tmp_path / "tasks", **refused))
