@@ -21,7 +21,7 @@ from _signal import (  # pyright: ignore[reportMissingImports] - built in, no st
 
 DOOR = "/run/envkit/python"
 NAMES = ("/usr/local/bin/python3", "/usr/local/bin/python")
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 UNCATCHABLE = (9, 19)
 OF_EVERY_PYTHON = (13, 25)
 """Ignored by whatever interpreter runs: a broken pipe, a file that is too large."""

@@ -23,6 +23,17 @@ async def readable(fd: int) -> None:
         await ready
 
 
+async def writable(fd: int) -> None:
+    """Wait until ``fd`` takes something or its other end is closed."""
+    loop = asyncio.get_running_loop()
+    ready = loop.create_future()
+    loop.add_writer(fd, lambda: None if ready.done() else ready.set_result(None))
+    try:
+        await ready
+    finally:
+        loop.remove_writer(fd)
+
+
 async def read_some(fd: int, limit: int) -> bytes:
     """One read of at most ``limit`` bytes; empty at the end."""
     await readable(fd)

@@ -16,10 +16,10 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from envkit.deadline import DeadlineExceeded, deadline
 from envkit.sandbox import loopio
@@ -30,8 +30,9 @@ from envkit.sandbox.warm import request
 from envkit.sandbox.warm.parent import Zygote
 from envkit.sandbox.warm.program import Cold, parse
 
-READY_S: Final = 30.0
-"""Seconds until a fork must say it is ready; it takes milliseconds where there is a core."""
+READY_S: Final = 60.0
+"""Seconds until a fork must say it is ready; it takes milliseconds where there is a core, and a
+cold one would wait for that core just as long."""
 
 LIVE: Final = 64
 """Warmed interpreters of one box at once, asked for through its socket."""
@@ -124,9 +125,9 @@ class Door:
             return None
         conn, theirs = socket.socketpair()
         conn.setblocking(False)
-        with theirs:
-            guest = self._admit(theirs, asker=0)
         try:
+            with theirs:
+                guest = await self._admit(theirs, asker=0)
             if guest and await _introduce(conn, command):
                 return Direct(guest, conn)
         except BaseException:
@@ -166,9 +167,14 @@ class Door:
             conn, _ = self._listener.accept()
         except OSError:
             return  # whoever it was has gone
+        if len(self._guests) < LIVE and self._take_token() and self._usable():
+            self._keep(self._let_in(conn))
+        else:
+            conn.close()
+
+    async def _let_in(self, conn: socket.socket) -> None:
         with conn:
-            if len(self._guests) < LIVE and self._take_token() and self._usable():
-                self._admit(conn, _peer(conn))
+            await self._admit(conn, _peer(conn))
 
     def _take_token(self) -> bool:
         now = time.monotonic()
@@ -179,25 +185,25 @@ class Door:
         self._tokens -= 1
         return True
 
-    def _admit(self, conn: socket.socket, asker: int) -> Guest | None:
+    async def _admit(self, conn: socket.socket, asker: int) -> Guest | None:
         """Have a child of the warmed parent serve ``conn`` in the box."""
         if self._zygote is None or self._box is None:
             return None
-        life, theirs = os.pipe()
-        try:
-            asked = self._zygote.ask(self._box, conn.fileno(), theirs)
-        finally:
-            os.close(theirs)
-        if not asked:
-            os.close(life)
-            return None
-        self.admitted += 1
         guest = Guest(asker)
         self._guests.add(guest)
-        task = asyncio.get_running_loop().create_task(self._watch(guest, life))
+        life, theirs = os.pipe()
+        self._keep(self._watch(guest, life))
+        try:
+            asked = await self._zygote.ask(self._box, conn.fileno(), theirs)
+        finally:
+            os.close(theirs)
+        self.admitted += asked
+        return guest if asked else None
+
+    def _keep(self, waiting: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(waiting)
         self._watchers.add(task)
         task.add_done_callback(self._watchers.discard)
-        return guest
 
     async def _watch(self, guest: Guest, life: int) -> None:
         """The waiter says its pid, at its end what was used, and is gone when the pipe ends."""

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fork server's side of the warmed parents: one for each root, started once, asked often.
 
-Contract: asking never waits. A parent that is not ready, is gone or takes nothing more answers
-``False``, and whoever asks starts a cold interpreter; the log is told once why. A parent ends with
-the fork server.
+Contract: a parent that is not ready, is gone or takes nothing for a while answers ``False``, and
+whoever asks starts a cold interpreter; the log is told once why. A parent ends with the fork
+server.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ from envkit.sandbox.box import Box
 
 WARM_S: Final = 45.0
 """Importing pandas and its like takes 2 s; on a loaded machine with cold files, thirty."""
+
+ASK_S: Final = 30.0
+"""Seconds in which it must take a request: a fork is 3 ms, and 200 may wait in its socket."""
 
 _READY_BYTES: Final = 16
 
@@ -64,6 +67,7 @@ class Zygote:
         ours.setblocking(False)
         self._socket = ours
         self._asked_to_end = False
+        self._asking = asyncio.Lock()
 
     async def live(self) -> None:
         """See it warm up and end; what it does without being asked is said."""
@@ -82,7 +86,7 @@ class Zygote:
         self._socket.close()
         self._complain("ended")
 
-    def ask(self, box: Box, conn: int, life: int) -> bool:
+    async def ask(self, box: Box, conn: int, life: int) -> bool:
         """Have it fork into ``box`` and serve ``conn`` there; ``life`` gets its waiter's words."""
         if not self.ready or box.fd < 0:
             return False
@@ -90,15 +94,24 @@ class Zygote:
         procs: list[int] = []
         try:
             procs = box.group.open_procs() if box.group else []
-            socket.send_fds(
-                self._socket, [json.dumps(settings).encode()], [conn, life, box.fd, *procs]
-            )
-        except OSError:
-            return False  # it takes nothing more, or the box's group is gone
+            fds = [conn, life, box.fd, *procs]
+            async with deadline("warm", ASK_S), self._asking:
+                await self._send(json.dumps(settings).encode(), fds)
+        except (OSError, DeadlineExceeded):
+            return False  # it ended, hangs, or the box's group is gone
         finally:
             for fd in procs:
                 os.close(fd)
         return True
+
+    async def _send(self, message: bytes, fds: Sequence[int]) -> None:
+        while True:
+            try:
+                socket.send_fds(self._socket, [message], fds)
+            except BlockingIOError:
+                await loopio.writable(self._socket.fileno())
+            else:
+                return
 
     def cpu_s(self) -> float:
         """CPU seconds it has used, warming included."""

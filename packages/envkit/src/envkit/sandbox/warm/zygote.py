@@ -45,7 +45,7 @@ STARTED: Final = b"started\n"
 _MESSAGE: Final = 4096
 _MAX_FDS: Final = 16
 _layout = title.layout()
-_PATIENCE_S: Final = 30.0
+_PATIENCE_S: Final = 60.0
 """A client in a box that says nothing for so long is given up."""
 
 
