@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from envkit.fault import NotIsolated, Phase, SandboxDied, VerifierCrashed, classify
+from envkit.fault import KilledOwnBox, NotIsolated, Phase, SandboxDied, VerifierCrashed, classify
 from envkit.preflight.failed import failed_trial, is_failed
 from envkit.preflight.soundness import checks, held, unsound
 from envkit.trial.load import LoadShape
@@ -53,11 +53,13 @@ def test_what_another_trial_made_is_a_breach_though_the_attempt_was_run_again(ma
 def test_a_box_that_could_not_be_searched_is_said_only_where_a_reward_stands_on_it(
     make: Any,
 ) -> None:
-    plan = make.plan(("fact",), 2)
+    plan = make.plan(("fact",), 3)
     dead = make.attempt(reward=None, unsearched=1, faults=(make.fault(SandboxDied("gone")),))
+    own = make.attempt(reward=0.0, unsearched=1, faults=(make.fault(KilledOwnBox("kill -9 -1")),))
     records = [
         make.record(plan.specs[0], make.attempt(unsearched=1)),
         make.record(plan.specs[1], dead),
+        make.record(plan.specs[2], own),
     ]
     (line,) = lines(records)
     assert "1 trial could not be searched" in line

@@ -64,8 +64,9 @@ def _interference(records: Sequence[TrialRecord]) -> str:
 
 
 def _unsearched(records: Sequence[TrialRecord]) -> str:
-    """Of a trial that faulted, the box may be gone; of one with a reward it was there."""
-    missed = [r for r in records if r.reward_valid and r.attempts[-1].unsearched]
+    """Of a trial that faulted, the box may be gone, be it by its own model; else it was there."""
+    clean = (r for r in records if r.reward_valid and r.fault is None)
+    missed = [r for r in clean if r.attempts[-1].unsearched]
     if not missed:
         return ""
     return (
