@@ -9,15 +9,21 @@ its agent acts, a trial's process has 9 MiB of its own; without the rehearsal it
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 import tempfile
 from pathlib import Path
 from typing import Any, Final, override
 
 from harbor.environments.base import ExecResult
 
+from envkit.agent.mcp_client import Endpoint
 from envkit.deadline import DEFAULT_BUDGETS
 from envkit.sandbox import ledger
 from envkit.sandbox.provider import OnThisMachine
+from envkit.servers.command import LocalRunner
+from envkit.servers.config import GatewayConfig
+from envkit.servers.gateway import serve
 from envkit.trial.record import attempt_from_dict, attempt_to_dict, write_attempt
 from envkit.trial.request import TrialRequest
 from envkit.trial.run import run_trial
@@ -28,17 +34,30 @@ timeout_sec = 60
 [verifier]
 timeout_sec = 60
 environment_mode = "separate"
+[[environment.mcp_servers]]
+name = "world"
+transport = "streamable-http"
+url = "http://127.0.0.1:8000/mcp/"
 """
+_CALLS: Final = """{"tool": "filesystem_server_list_files", "arguments": {"path": "/"}}
+{"tool": "filesystem_server_read_text_file", "arguments": {"file_path": "/instruction.md"}}
+{"final_answer": "rehearsed"}
+"""
+_TOKEN: Final = "rehearsal"
 _FILES: Final = {
     "task.toml": _TASK,
     "instruction.md": "Rehearse.",
     "environment/Dockerfile": "FROM scratch",
     "tests/test.sh": "true",
+    "solution/calls.jsonl": _CALLS,
 }
 
 
 class Nowhere(OnThisMachine):
     """Accepts everything and does nothing; a folder that is fetched holds a reward."""
+
+    port: int = 0
+    """Where the gateway of the rehearsal listens."""
 
     @staticmethod
     @override
@@ -76,6 +95,9 @@ class Nowhere(OnThisMachine):
     ) -> ExecResult:
         return ExecResult(stdout="", stderr="", return_code=0)
 
+    async def tool_endpoint(self) -> Endpoint:
+        return Endpoint(url=f"http://127.0.0.1:{self.port}/mcp/", token=_TOKEN)
+
 
 def rehearse() -> None:
     """Run the trial.
@@ -88,6 +110,20 @@ def rehearse() -> None:
 
 
 async def _rehearse(folder: Path) -> None:
+    config = GatewayConfig(root=folder / "rehearsal", apps_data=folder, token=_TOKEN)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        Nowhere.port = listening.getsockname()[1]
+        work = serve(config, LocalRunner(), mcp_socket=listening, data_socket=None)
+        serving = asyncio.create_task(work)
+        try:
+            await _act(folder)
+        finally:
+            serving.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await serving
+
+
+async def _act(folder: Path) -> None:
     task = folder / "rehearsal"
     for name, text in _FILES.items():
         (task / name).parent.mkdir(parents=True, exist_ok=True)
@@ -97,7 +133,7 @@ async def _rehearse(folder: Path) -> None:
         attempt=1,
         task_dir=task,
         trials_dir=folder / "trials",
-        agent="nop",
+        agent="replay",
         environment=f"{__name__}:{Nowhere.__name__}",
     )
     request = TrialRequest.from_dict(request.to_dict())
