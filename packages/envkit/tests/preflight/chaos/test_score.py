@@ -3,6 +3,7 @@
 
 import dataclasses
 import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -166,6 +167,7 @@ def test_what_the_model_did_must_stay_valid_whatever_it_earned(tmp_path: Path) -
     run.struck(strike)
     run.trial("t__000", attempt(1, fault(EndlessCommand("it did not end")), reward=0.0))
     assert run.row().right
+    assert (len(score(tmp_path).controls), len(score(tmp_path).faults)) == (1, 0)
 
 
 def test_a_reward_where_nobody_can_have_graded_is_wrong(tmp_path: Path) -> None:
@@ -181,7 +183,7 @@ def test_a_reward_where_nobody_can_have_graded_is_wrong(tmp_path: Path) -> None:
 def test_a_strike_that_never_took_effect_fails_the_score(tmp_path: Path) -> None:
     run = Run(tmp_path, KILLED)
     run.trial("t__000", attempt(1))
-    assert not run.row().took
+    assert (run.row().took, run.row().called_valid) == (False, False)
     run.struck(KILLED, took=False)
     assert not run.row().took
     assert score(tmp_path).matrix() == {}
@@ -263,7 +265,9 @@ def test_the_printed_score_names_each_row_that_is_wrong(run: Run) -> None:
     paper = io.StringIO()
     print_score(score(run.directory), Console(width=200, file=paper))
     said = paper.getvalue()
-    assert "1 faults planned, of 1 kinds and phases" in said
+    assert re.search(r"^planned +1 +0 *$", said, re.MULTILINE)
+    assert re.search(r"^detected, or rightly not +0 +0 *$", said, re.MULTILINE)
+    assert re.search(r"^SandboxDied +none +1 +wrong *$", said, re.MULTILINE)
     assert "t__000 kill-box in call: sandbox SandboxDied run again, reward invalid" in said
     assert said.rstrip().endswith("FAIL")
 
@@ -271,6 +275,8 @@ def test_the_printed_score_names_each_row_that_is_wrong(run: Run) -> None:
 def test_the_document_holds_every_row_and_the_matrix(run: Run) -> None:
     run.trial("t__000", attempt(1, fault(DIED), reward=None), attempt(2))
     data = orjson.loads(orjson.dumps(to_json(score(run.directory))))
-    assert (data["schema"], data["ok"], data["planned"]) == ("envkit.chaos-score/1", True, 1)
+    assert (data["schema"], data["ok"]) == ("envkit.chaos-score/1", True)
+    assert (data["faults"]["planned"], data["faults"]["class_right"]) == (1, 1)
+    assert data["controls"]["planned"] == 0
     assert data["matrix"] == [{"expected": "SandboxDied", "seen": "SandboxDied", "count": 1}]
     assert data["rows"][0]["effect"] == "process 7 is gone"

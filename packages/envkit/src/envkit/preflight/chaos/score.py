@@ -11,21 +11,21 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
-from envkit.fault import Fault, HarnessError
+from envkit.fault import Fault, HarnessError, Owner
 from envkit.preflight.chaos import log
 from envkit.preflight.chaos.choose import DIRECTORY, PLAN_NAME, Strike, read_chosen
 from envkit.preflight.chaos.expected import Expected, table
 from envkit.preflight.gate import EXPECTED, TOLERANCE
 from envkit.trial.record import RECORD_NAME, Attempt, TrialRecord, decided_by
 
-CLEAN = "none"
+CLEAN: Final = "none"
 """Stands for no class, where nothing is to be blamed or nothing was."""
 
-LOST = "no record"
+LOST: Final = "no record"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +47,11 @@ class Row:
     final_valid: bool
     full: float | None
     """What trials of this agent must earn; None where nobody knows."""
+
+    @property
+    def control(self) -> bool:
+        """Whether nobody but the model is to be blamed for it."""
+        return self.expected.owner in ("", Owner.MODEL.value)
 
     @property
     def detected(self) -> bool:
@@ -88,8 +93,8 @@ class Row:
 
     @property
     def called_valid(self) -> bool:
-        """An invalid reward that passes for a valid one."""
-        return self.expected.reward in ("invalid", "none") and self.reward_valid
+        """An invalid reward that passes for a valid one; it is only once something struck."""
+        return self.took and self.expected.reward in ("invalid", "none") and self.reward_valid
 
     @property
     def called_invalid(self) -> bool:
@@ -106,6 +111,11 @@ class Row:
         if self.full is None or reward is None:
             return reward is not None
         return abs(reward - self.full) <= TOLERANCE
+
+
+def count(rows: Sequence[Row], fact: str) -> int:
+    """Rows of which a property of `Row` is true."""
+    return sum(bool(getattr(row, fact)) for row in rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,9 +137,15 @@ class Score:
         sound = all(row.right for row in self.rows) and not self.disturbed
         return bool(self.rows) and sound and not self.unplanned and not self.leaks
 
-    def count(self, fact: str) -> int:
-        """Rows of which a property of `Row` is true."""
-        return sum(bool(getattr(row, fact)) for row in self.rows)
+    @property
+    def faults(self) -> tuple[Row, ...]:
+        """Strikes that somebody must be blamed for, and not the model."""
+        return tuple(row for row in self.rows if not row.control)
+
+    @property
+    def controls(self) -> tuple[Row, ...]:
+        """Strikes that must cost nothing: what the model did itself, and what is merely slow."""
+        return tuple(row for row in self.rows if row.control)
 
     def matrix(self) -> Mapping[tuple[str, str], int]:
         """(class expected, class seen) → strikes that took effect."""

@@ -3,37 +3,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from envkit.preflight.chaos.score import Row, Score
+from envkit.preflight.chaos.score import Row, Score, count
 
 SCHEMA: Final = "envkit.chaos-score/1"
 
-FACTS: Final = ("detected", "owner_right", "class_right", "retried_right", "validity_right")
+FACTS: Final = ("took", "detected", "owner_right", "class_right", "retried_right", "validity_right")
 BREACHES: Final = ("lost", "called_valid", "called_invalid")
 
 
 def to_json(score: Score) -> dict[str, Any]:
     """The published form."""
-    places = {(row.strike.phase, row.strike.kind) for row in score.rows}
     return {
         "schema": SCHEMA,
         "ok": score.ok,
-        "planned": len(score.rows),
-        "injected": score.count("took"),
-        "kinds_and_phases": len(places),
-        **{fact: score.count(fact) for fact in (*FACTS, *BREACHES)},
+        "faults": _counts(score.faults),
+        "controls": _counts(score.controls),
         "untouched": score.untouched,
         "disturbed": list(score.disturbed),
         "unplanned": score.unplanned,
         "leaks": score.leaks,
         "matrix": [
-            {"expected": expected, "seen": seen, "count": count}
-            for (expected, seen), count in sorted(score.matrix().items())
+            {"expected": expected, "seen": seen, "count": number}
+            for (expected, seen), number in sorted(score.matrix().items())
         ],
         "rows": [_row(row) for row in score.rows],
     }
+
+
+def _counts(rows: Sequence[Row]) -> dict[str, int]:
+    places = {(row.strike.phase, row.strike.kind) for row in rows}
+    facts = {fact: count(rows, fact) for fact in (*FACTS, *BREACHES)}
+    return {"planned": len(rows), "kinds_and_phases": len(places), **facts}
 
 
 def _row(row: Row) -> dict[str, Any]:

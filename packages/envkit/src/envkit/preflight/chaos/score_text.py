@@ -7,33 +7,26 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from envkit.preflight.chaos.score import Row, Score
+from envkit.preflight.chaos.score import Row, Score, count
 
-_COUNTS = (
-    ("took effect", "took"),
-    ("detected", "detected"),
-    ("owner right", "owner_right"),
-    ("class right", "class_right"),
-    ("run again as the table says", "retried_right"),
-    ("reward as the table says", "validity_right"),
-)
-_BREACHES = (
-    ("rewards lost", "lost"),
-    ("invalid rewards called valid", "called_valid"),
-    ("valid rewards called invalid", "called_invalid"),
-)
+_FACTS = {
+    "took": "took effect",
+    "detected": "detected, or rightly not",
+    "owner_right": "owner right",
+    "class_right": "class right",
+    "retried_right": "run again as the table says",
+    "validity_right": "reward as the table says",
+    "lost": "rewards lost",
+    "called_valid": "invalid rewards called valid",
+    "called_invalid": "valid rewards called invalid",
+}
 
 
 def print_score(score: Score, console: Console) -> None:
     """The whole score."""
-    places = len({(row.strike.phase, row.strike.kind) for row in score.rows})
-    _say(console, f"{len(score.rows)} faults planned, of {places} kinds and phases")
-    for words, fact in _COUNTS:
-        _say(console, f"  {score.count(fact):>4}  {words}")
-    for words, fact in _BREACHES:
-        _say(console, f"  {score.count(fact):>4}  {words}")
-    _say(console, f"  {len(score.disturbed):>4}  of {score.untouched} trials not struck disturbed")
-    _say(console, f"  {score.leaks:>4}  left behind")
+    console.print(_counts(score))
+    _say(console, f"{len(score.disturbed)} of {score.untouched} trials not struck were disturbed")
+    _say(console, f"{score.leaks} things were left behind")
     console.print(_matrix(score))
     for row in score.rows:
         if not row.right:
@@ -45,12 +38,23 @@ def print_score(score: Score, console: Console) -> None:
     _say(console, "PASS" if score.ok else "FAIL")
 
 
+def _counts(score: Score) -> Table:
+    shown = Table("", "faults", "controls", box=None, pad_edge=False)
+    groups = (score.faults, score.controls)
+    places = [len({(row.strike.phase, row.strike.kind) for row in rows}) for rows in groups]
+    shown.add_row("planned", *(str(len(rows)) for rows in groups))
+    shown.add_row("of so many kinds and phases", *map(str, places))
+    for fact, words in _FACTS.items():
+        shown.add_row(words, *(str(count(rows, fact)) for rows in groups))
+    return shown
+
+
 def _matrix(score: Score) -> Table:
     """Sparse: one line for each pair of classes that occurred."""
     shown = Table("class expected", "class seen", "", box=None, pad_edge=False)
-    for (expected, seen), count in sorted(score.matrix().items()):
+    for (expected, seen), number in sorted(score.matrix().items()):
         mark = "" if expected == seen else "  wrong"
-        shown.add_row(expected, seen, f"{count}{mark}")
+        shown.add_row(expected, seen, f"{number}{mark}")
     return shown
 
 
