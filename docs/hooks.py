@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from envkit import deadline, fault
+from envkit.preflight.chaos import expected
 
 PLACE = re.compile(r"<!-- table: (\w+) -->")
 
@@ -78,7 +79,17 @@ def budgets() -> str:
     return table(("operation", "default", "owner", "why"), rows)
 
 
-TABLES: dict[str, Callable[[], str]] = {"faults": faults, "budgets": budgets}
+def chaos() -> str:
+    """Every fault that can be injected, and what must follow."""
+    rows = (
+        (f"`{phase}`", f"`{kind}`", row.owner, f"`{row.code}`" * bool(row.code), again, row.reward)
+        for (phase, kind), row in expected.table().items()
+        for again in (yes(row.retried),)
+    )
+    return table(("phase", "kind", "owner", "class", "run again", "reward"), rows)
+
+
+TABLES: dict[str, Callable[[], str]] = {"faults": faults, "budgets": budgets, "chaos": chaos}
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
