@@ -124,6 +124,11 @@ def preflight(options: Options) -> int:
     if options.score_chaos is not None:
         return _score(options, options.score_chaos)
     try:
+        check_outputs(_outputs(options))
+    except EnvkitError as error:
+        nowhere = replace(options, junit=None, markdown=None, quarantine=None)
+        return finish(nowhere, could_not_run([str(error)]), None)
+    try:
         measures = _measures(options)
         start = _start(options)
     except EnvkitError as error:
@@ -145,7 +150,6 @@ def _score(options: Options, directory: Path) -> int:
 
 def _measures(options: Options) -> Measures:
     """What is made of the run, read before its place is: that may be where the baseline lies."""
-    check_outputs(_outputs(options))
     if options.ramp and "concurrency" in options.given:
         raise HarnessError("--ramp and --concurrency: a ramp names its own; name one")
     if options.ramp and options.chaos:
