@@ -6,7 +6,8 @@ drawn by a seed over the events of a run. Each is then resumed, and the bar is h
 is there, nothing that had ended was repeated (records keep their inode, time and bytes; only
 trials without one are started), no directory passes for another, nothing is left behind. What is
 left is counted here as well, outside envkit, by the mark and the name that carry the run's token:
-after the resumption, and, for every other kill, after ``envkit doctor --reap`` instead of it.
+at once and after the resumption. By turns the run is resumed at once, resumed after ``envkit
+doctor --reap``, which must leave nothing, or resumed once what it started has ended by itself.
 """
 
 from __future__ import annotations
@@ -48,6 +49,9 @@ NAMED = {
 """Point: the how manieth time the run comes there. The second file of a report is its page."""
 SEED = 3
 RANDOM = 10
+FIRST = ("resume", "doctor --reap", "wait")
+NOTHING = {"processes": 0, "mounts": 0, "cgroups": 0, "files": 0}
+PATIENCE_S = 30
 TIMEOUT_S = 300
 
 
@@ -59,7 +63,7 @@ def main() -> int:
         drawn = sorted(draw.sample(range(1, events + 1), RANDOM))
         kills = [*NAMED.items(), *(("event", number) for number in drawn)]
         rows = [
-            row(tasks, Path(holder, f"run{n}"), *kill, reap_first=n % 2 == 1)
+            row(tasks, Path(holder, f"run{n}"), *kill, first=FIRST[n % len(FIRST)])
             for n, kill in enumerate(kills)
         ]
     result = {
@@ -102,16 +106,13 @@ def whole(tasks: Path, report: Path) -> int:
     return len(lines) - 2  # its beginning and its end are no events
 
 
-def row(tasks: Path, report: Path, point: str, number: int, *, reap_first: bool) -> dict[str, Any]:
+def row(tasks: Path, report: Path, point: str, number: int, *, first: str) -> dict[str, Any]:
     """One kill and what came of it."""
     words = [sys.executable, str(KILL_AT), point, str(number), *asked(tasks, report)]
     killed = run(words)
     token = json.loads((report / "run.json").read_text())["run_token"]
     before, left_by_kill = ended(report), left(token)
-    left_after_reap = None
-    if reap_first:
-        run([*ENVKIT, "doctor", "--reap"])
-        left_after_reap = left(token)
+    left_before_resume = meanwhile(first, token)
     began = time.monotonic()
     resumed = run([*ENVKIT, "preflight", "--resume", str(report), "--json"])
     seconds = time.monotonic() - began
@@ -122,7 +123,8 @@ def row(tasks: Path, report: Path, point: str, number: int, *, reap_first: bool)
         "killed": killed.returncode == -9,
         "ended_before": len(before),
         "left_by_kill": left_by_kill,
-        "left_after_reap": left_after_reap,
+        "first": first,
+        "left_before_resume": left_before_resume,
         "resume_exit": resumed.returncode,
         "resume_s": round(seconds, 2),
         "report": report_of(resumed.stdout),
@@ -135,6 +137,19 @@ def row(tasks: Path, report: Path, point: str, number: int, *, reap_first: bool)
     return {**found, "breaches": breaches(found)}
 
 
+def meanwhile(first: str, token: str) -> dict[str, int] | None:
+    """What is left when the run is resumed; None where nothing was done or waited for."""
+    if first == "resume":
+        return None
+    if first == "doctor --reap":
+        run([*ENVKIT, "doctor", "--reap"])
+        return left(token)
+    until = time.monotonic() + PATIENCE_S
+    while (now := left(token)) != NOTHING and time.monotonic() < until:
+        time.sleep(0.2)
+    return now
+
+
 def report_of(text: str) -> dict[str, Any]:
     """What of a report the bar is held by."""
     report = json.loads(text)
@@ -145,7 +160,6 @@ def report_of(text: str) -> dict[str, Any]:
 def breaches(found: dict[str, Any]) -> list[str]:
     """What of the bar does not hold."""
     report, rewards = found["report"], found["report"]["rewards"]
-    nothing = {"processes": 0, "mounts": 0, "cgroups": 0, "files": 0}
     trials = [name for name in found["directories"] if name != "sandbox.log"]
     checks = {
         "it was not killed": found["killed"],
@@ -157,8 +171,8 @@ def breaches(found: dict[str, Any]) -> list[str]:
         "a directory is missing or strange": len(trials) == TRIALS
         and not any(name.startswith(".") or "attempt" in name for name in trials),
         "the report does not say that it was resumed": report["resumed"]["times"] == 1,
-        "reaping left something": found["left_after_reap"] in (None, nothing),
-        "something is left in the end": found["left_in_the_end"] == nothing
+        f"{found['first']} left something": found["left_before_resume"] in (None, NOTHING),
+        "something is left in the end": found["left_in_the_end"] == NOTHING
         and not any(report["leaks"].values()),
     }
     return [name for name, held in checks.items() if not held]
