@@ -105,12 +105,12 @@ def keep(place: Place, report: Report) -> None:
     if place.root.exists():
         (place.root / MARK).write_text("")
     if not place.asked_for:
-        _prune(place.root.parent)
+        _prune(place.root.parent, place.root / MARK)
 
 
-def _prune(runs: Path) -> None:
-    """Keep the newest runs; one that still runs is nobody's to remove."""
-    over = [mark for mark in runs.glob(f"*/{MARK}") if not _lives(mark)]
+def _prune(runs: Path, own: Path) -> None:
+    """Keep the newest runs, our own among them; one that still runs is nobody's to remove."""
+    over = [mark for mark in runs.glob(f"*/{MARK}") if mark == own or not _lives(mark)]
     over.sort(key=lambda mark: mark.stat().st_mtime_ns, reverse=True)
     for mark in over[KEPT_RUNS:]:
         shutil.rmtree(mark.parent, ignore_errors=True)
