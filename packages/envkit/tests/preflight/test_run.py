@@ -249,7 +249,7 @@ def test_the_json_has_the_published_keys(make: Any) -> None:
     assert set(json["faults"]["SandboxDied"]) == {"owner", "count", "retried", "example"}
     assert set(json["fault_rate"]) == {"value", "low", "high"}
     assert set(json["phases"]["act"]) == {"n", "p50", "p95", "p99", "max"}
-    assert json["loop_stall_ms"] == {"p99": 40.0, "max": 40.0}
+    assert json["loop_stall_ms"]["max"] == json["loop_stall_ms"]["p99"] == 40.0
     assert json["leaks"] == dict.fromkeys(
         ("processes", "mounts", "cgroups", "files", "uncounted"), 0
     )

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
 
 from envkit.preflight.gate import EXPECTED, faulted, wrong_reward
 from envkit.preflight.logs import log_tail
@@ -44,7 +46,19 @@ def is_failed(plan: Plan, record: TrialRecord) -> bool:
     return not clean or not earned or wrong_reward(record) or is_unsound(record)
 
 
-def failed_trial(plan: Plan, record: TrialRecord) -> FailedTrial:
+LOGS_SHOWN: Final = 50
+"""Trials whose log stands in the report; the logs of hundreds would make it unreadable."""
+
+
+def failed_trials(plan: Plan, records: Iterable[TrialRecord]) -> tuple[FailedTrial, ...]:
+    """All of them, in the order of the records; the first ones with their logs."""
+    failed = [record for record in records if is_failed(plan, record)]
+    return tuple(
+        failed_trial(plan, record, with_log=n < LOGS_SHOWN) for n, record in enumerate(failed)
+    )
+
+
+def failed_trial(plan: Plan, record: TrialRecord, *, with_log: bool = True) -> FailedTrial:
     """Why it failed, the line that runs it again, and the last lines of its logs."""
     broken = {task.name: task for task in plan.broken}.get(record.task)
     return FailedTrial(
@@ -55,7 +69,7 @@ def failed_trial(plan: Plan, record: TrialRecord) -> FailedTrial:
         if broken
         else reproduce(plan, _task_dir(plan, record)),
         trial_dir=record.trial_dir,
-        log_tail=() if broken else log_tail(record.trial_dir),
+        log_tail=log_tail(record.trial_dir) if with_log and not broken else (),
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, cast
@@ -85,6 +85,8 @@ class Told:
     cut_off: int
     """Attempts that were under way when one of them was killed and another ran again."""
     gauges: tuple[RunGauges, ...]
+    events: tuple[tuple[float, Event], ...]
+    """Gauges and phases, each with its seconds; a trial that left its phase enters ``""``."""
     shared_cpu_s: Mapping[str, float]
     """What each had used for all trials at its last reading, together."""
 
@@ -103,6 +105,7 @@ def read_journal(root: Path) -> Told:
         seconds=sum(lines[-1]["at"] for lines in processes),
         cut_off=sum(lines[0].get("cut_off", 0) for lines in processes),
         gauges=tuple(gauges for read in readings for gauges in read),
+        events=tuple(_events(processes)),
         shared_cpu_s=summed(*(read[-1].shared_cpu_s for read in readings if read)),
     )
 
@@ -111,6 +114,26 @@ def summed(*parts: Mapping[str, float]) -> dict[str, float]:
     """Numbers by name, added up."""
     names = dict.fromkeys(name for part in parts for name in part)
     return {name: sum(part.get(name, 0.0) for part in parts) for name in names}
+
+
+def _events(processes: Sequence[Sequence[dict[str, Any]]]) -> Iterator[tuple[float, Event]]:
+    """What each heard, one after the other; what was under way at its end left its phase then."""
+    before_s = 0.0
+    for lines in processes:
+        running: dict[str, None] = {}
+        for line in lines:
+            if line["event"] == "gauges":
+                yield before_s + line["at"], _gauges(line)
+            elif line["event"] == "phase":
+                running[line["trial"]] = None
+                phase = TrialPhase(trial_id=line["trial"], phase=line["phase"])
+                yield before_s + line["at"], phase
+            elif line["event"] == "ended" and line["trial"] in running:
+                del running[line["trial"]]
+                yield before_s + line["at"], TrialPhase(trial_id=line["trial"], phase="")
+        before_s += lines[-1]["at"]
+        for trial in running:
+            yield before_s, TrialPhase(trial_id=trial, phase="")
 
 
 def _gauges(line: dict[str, Any]) -> RunGauges:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The last lines of what a failed trial wrote, for its report.
+"""What trials wrote, for their report: the last lines of logs, the beginning of a file.
 
 A trial directory holds files that came out of a box: they are read without following links, only
 below the trial directory, only regular files, and only their last bytes.
@@ -46,6 +46,17 @@ def _logs(trial_dir: Path) -> Iterator[Path]:
                 yield path
 
 
+def regular_file(trial_dir: Path, name: str, most: int) -> bytes:
+    """The first bytes of a file below a trial's directory; nothing where there is none."""
+    path = trial_dir / name
+    try:
+        if not path.parent.resolve().is_relative_to(trial_dir.resolve()):
+            return b""
+        return _bytes(path, 0, most)
+    except OSError:
+        return b""
+
+
 def _last_lines(path: Path) -> list[str]:
     try:
         text = _last_bytes(path).decode("utf-8", "replace")
@@ -55,10 +66,15 @@ def _last_lines(path: Path) -> list[str]:
 
 
 def _last_bytes(path: Path) -> bytes:
+    return _bytes(path, -TAIL_BYTES, TAIL_BYTES)
+
+
+def _bytes(path: Path, begin: int, most: int) -> bytes:
+    """Of a regular file, from a place counted from its end where it is negative."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(handle, "rb") as file:
         info = os.fstat(handle)
         if not stat.S_ISREG(info.st_mode):
             return b""
-        file.seek(max(0, info.st_size - TAIL_BYTES))
-        return file.read(TAIL_BYTES)
+        file.seek(begin if begin >= 0 else max(0, info.st_size + begin))
+        return file.read(most)

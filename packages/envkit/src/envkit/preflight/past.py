@@ -18,7 +18,7 @@ import orjson
 
 from envkit.preflight.journal import read_journal
 from envkit.preflight.text import count
-from envkit.preflight.types import Plan, RunGauges, TrialSpec
+from envkit.preflight.types import Event, Plan, TrialSpec
 from envkit.trial.record import (
     RECORD_NAME,
     TAKEN_NAME,
@@ -49,7 +49,8 @@ class Past:
         default_factory=dict[str, tuple[Attempt, ...]]
     )
     """Attempts that ended, of trials that did not."""
-    gauges: tuple[RunGauges, ...] = ()
+    told: tuple[tuple[float, Event], ...] = ()
+    """Gauges and phases, with the seconds of work on the run before each."""
     shared_cpu_s: Mapping[str, float] = field(default_factory=dict[str, float])
     """CPU seconds of earlier processes for all trials, as far as they wrote them down."""
 
@@ -98,7 +99,7 @@ def take_up(root: Path, trials: Path, plan: Plan) -> Past:
         seconds=told.seconds,
         records=records,
         earlier=earlier,
-        gauges=told.gauges,
+        told=told.events,
         shared_cpu_s=told.shared_cpu_s,
     )
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from envkit.fault import HarnessError
+from envkit.preflight.course import joined
 from envkit.preflight.fit import fit
 from envkit.preflight.gate import EXPECTED, Findings, breaches, rate_line
 from envkit.preflight.host import Supply, measure
@@ -159,6 +160,7 @@ def _gauged(reports: Sequence[Report]) -> Report:
         shared_cpu_s=_shared([report.shared_cpu_s for report in reports]),
         cpu_is_live=all(report.cpu_is_live for report in reports),
         leaks=tuple(leak for report in reports for leak in report.leaks),
+        course=joined([(report.seconds, report.course) for report in reports]),
     )
 
 

@@ -8,8 +8,11 @@ from dataclasses import replace
 
 from envkit.fault import EnvkitError
 from envkit.preflight import stats
-from envkit.preflight.failed import failed_trial, is_failed
+from envkit.preflight.by_task import task_rows
+from envkit.preflight.course import course_of
+from envkit.preflight.failed import failed_trials
 from envkit.preflight.gate import Findings, breaches, count_faulted, summary
+from envkit.preflight.operations import operations, slowest, tools
 from envkit.preflight.quarantine import quarantine
 from envkit.preflight.tables import cpu_by_part, cpu_by_phase, fault_rows, phase_quantiles
 from envkit.preflight.tally import Ending, Tally, all_records, broken_record
@@ -62,6 +65,7 @@ def make_report(plan: Plan, tally: Tally, ending: Ending) -> Report:
         leaks=ending.leaks,
         resumed=ending.past.resumed,
         cut_off=ending.past.cut_off,
+        course=course_of(tally.track, records),
     )
     return counted(report, plan, records)
 
@@ -70,6 +74,7 @@ def counted(report: Report, plan: Plan, records: tuple[TrialRecord, ...]) -> Rep
     """The report with all that follows from its records."""
     bad, attempts = count_faulted(records)
     valid = [r.reward for r in records if r.reward_valid and r.reward is not None]
+    done = operations(records)
     return replace(
         report,
         trials=len(records),
@@ -80,9 +85,12 @@ def counted(report: Report, plan: Plan, records: tuple[TrialRecord, ...]) -> Rep
         phases=phase_quantiles(records),
         cpu_s=cpu_by_part(records),
         cpu_by_phase=cpu_by_phase(records),
-        failed=tuple(failed_trial(plan, record) for record in records if is_failed(plan, record)),
+        failed=failed_trials(plan, records),
         records=records,
         quarantine=quarantine(plan, records),
+        tasks=task_rows(records),
+        tools=tools(done),
+        slowest=slowest(done),
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from envkit.preflight import course
 from envkit.preflight.outcomes import load_of, outcomes, to_rows
 from envkit.preflight.soundness import checks
 from envkit.preflight.types import (
@@ -46,7 +47,7 @@ def to_json(report: Report) -> dict[str, Any]:
         "cpu_s_shared": dict(report.shared_cpu_s),
         "cpu_is_live": report.cpu_is_live,
         "peak_memory_mib": report.peak_memory_mib,
-        "loop_stall_ms": {"p99": stall.p99 if stall else None, "max": stall.max if stall else None},
+        "loop_stall_ms": asdict(stall) if stall else {"n": 0, "p99": None, "max": None},
         "leaks": {
             name: sum(leak.kind == kind for leak in report.leaks)
             for kind, name in LEAK_NAMES.items()
@@ -59,6 +60,10 @@ def to_json(report: Report) -> dict[str, Any]:
         "comparison": asdict(report.comparison) if report.comparison else None,
         "estimate": asdict(report.estimate) if report.estimate else None,
         "checks": checks(report.records),
+        "tasks": [asdict(row) for row in report.tasks],
+        "tools": [asdict(row) for row in report.tools],
+        "slowest": [asdict(operation) for operation in report.slowest],
+        "course": course.to_json(report.course),
         "outcomes": to_rows(outcomes(report)),
         **_plan_json(report.plan),
     }
@@ -105,6 +110,7 @@ def _failed_json(trial: FailedTrial) -> dict[str, Any]:
         "why": trial.why,
         "reproduce": trial.reproduce,
         "trial_dir": str(trial.trial_dir),
+        "log_tail": list(trial.log_tail),
     }
 
 
@@ -112,6 +118,7 @@ def _plan_json(plan: Plan | None) -> dict[str, Any]:
     if plan is None:
         return {}
     return {
+        "source": str(plan.source),
         "agent": plan.agent,
         "env": plan.env,
         "concurrency": plan.concurrency,

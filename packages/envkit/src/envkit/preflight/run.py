@@ -75,7 +75,7 @@ async def run(
             view.notice(f"{task.name}: not run: {'; '.join(task.problems)}")
         if past.resumed:
             view.notice(past.line(plan))
-        hear = partial(_hear, tally, view, journal)
+        hear = partial(_hear, tally, view, journal, began - past.seconds)
         broke, interrupted = await _drive(remaining, launcher, view, hear)
         seconds = time.monotonic() - began
         try:
@@ -126,9 +126,9 @@ def _innermost(error: Exception) -> Exception:
     return _innermost(cast("ExceptionGroup[Exception]", error).exceptions[0])
 
 
-def _hear(tally: Tally, view: View, journal: Journal | None, event: Event) -> None:
+def _hear(tally: Tally, view: View, journal: Journal | None, began: float, event: Event) -> None:
     """Give an event its place in the account, the journal and on the screen."""
-    tally.add(event)
+    tally.add(event, time.monotonic() - began)
     if journal and (complaint := journal.note(event)):
         view.notice(complaint)
     if isinstance(event, Notice):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from envkit.fault import Fault, HarnessError, Owner, Phase, TaskError, classify
+from envkit.preflight.course import Track
 from envkit.preflight.journal import summed
 from envkit.preflight.past import NOTHING, Past
 from envkit.preflight.types import (
@@ -40,16 +41,18 @@ class Tally:
     shared_before_s: Mapping[str, float] = field(default_factory=dict[str, float])
     """Of that, what killed processes of the run used."""
     cpu_is_live: bool = True
+    track: Track = field(default_factory=Track)
 
     def take_over(self, past: Past) -> None:
         """Count what was done before this process."""
-        for record in past.records.values():
-            self.add(TrialEnded(record=record))
-        for reading in past.gauges:
-            self.add(reading)
+        for at_s, event in past.told:
+            self.add(event, at_s)
+        self.records.update(past.records)
         self.shared_before_s = self.shared_cpu_s = past.shared_cpu_s
 
-    def add(self, event: Event) -> None:
+    def add(self, event: Event, at_s: float) -> None:
+        """Count what was said so many seconds after the beginning of the run."""
+        self.track.note(at_s, event)
         match event:
             case TrialEnded(record=record):
                 self.records[record.trial_id] = record

@@ -433,6 +433,83 @@ class Quarantined:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The gauges over a stretch of a run: the highest of each."""
+
+    at_s: float
+    """The end of the stretch, from the beginning of the run."""
+    live: int
+    memory_mib: float
+    stall_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """One trial over time: from each moment on, in which phase it was."""
+
+    trial: str
+    at_s: tuple[float, ...]
+    """From the beginning of the run, rising."""
+    phases: tuple[str, ...]
+    """As many as moments; empty from where it was in none, between attempts and at its end."""
+    faults: tuple[tuple[float, str], ...] = ()
+    """When an attempt ended with a fault, and its class."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """A run over time; bounded, however long it was and however many its trials."""
+
+    readings: tuple[Reading, ...] = ()
+    lanes: tuple[Lane, ...] = ()
+    """In the order in which the trials began."""
+    left_out: int = 0
+    """Trials without a lane, because they were too many."""
+    barriers_s: tuple[float, ...] = ()
+    """When the first wave went on; of a ramp, that of each level."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One phase of an attempt, or one call of a tool in it."""
+
+    trial: str
+    attempt: int
+    name: str
+    """Of the phase or the tool."""
+    is_call: bool
+    seconds: float
+    ok: bool
+    """The call succeeded; the attempt ended without a fault in that phase."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolRow:
+    """One tool over the whole run, as the trials' agents wrote down what they called."""
+
+    tool: str
+    failed: int
+    """Calls that came back as an error, those that were recorded so included."""
+    seconds: Quantiles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRow:
+    """One task over the whole run."""
+
+    task: str
+    trials: int
+    rewards: tuple[tuple[float, int], ...]
+    """Each valid reward, lowest first, and how many trials earned it."""
+    seconds: Quantiles | None
+    """For which its trials took a slot."""
+    faulted: int
+    """Of its attempts."""
+    graded_twice: int = 0
+    graded_differently: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """The whole result of a preflight; ``report.to_json`` gives its published form."""
 
@@ -479,3 +556,10 @@ class Report:
     ramp: Ramp | None = None
     comparison: Comparison | None = None
     estimate: Estimate | None = None
+    course: Course = Course()
+    tasks: tuple[TaskRow, ...] = ()
+    """By name."""
+    tools: tuple[ToolRow, ...] = ()
+    """Those that took the most time first; none where no agent wrote its calls down."""
+    slowest: tuple[Operation, ...] = ()
+    """The slowest first. An act whose calls are known stands there by its calls."""
