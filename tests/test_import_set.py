@@ -7,7 +7,10 @@ import sys
 import pytest
 
 HEAVY = {"harbor", "mcp", "torch", "ray", "vllm", "pandas", "numpy", "pyarrow", "openpyxl"}
-LIGHT = ("envkit.cli", "envkit.cli_audit", "envkit.audit", "envkit.task", "envkit.fault")
+LIGHT = (
+    *("envkit.cli", "envkit.cli_audit", "envkit.audit", "envkit.task", "envkit.fault"),
+    "envkit.preflight.quarantine",
+)
 
 
 def modules_after(code: str) -> set[str]:

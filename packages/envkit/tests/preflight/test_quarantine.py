@@ -81,24 +81,32 @@ def test_what_the_model_caused_is_not_held_against_its_task(make: Any) -> None:
     assert found(make, *records, agent="my.agents:Mine") == {}
 
 
-def test_a_verifier_that_grades_the_same_files_otherwise_lists_its_task(make: Any) -> None:
-    twice = make.attempt(grades=(Grade(reward=1.0), Grade(reward=0.5)))
-    (task,) = quarantine(make.plan(), [fact(make, 0, twice), fact(make, 1)])
+def grades(first: float, second: float, **criteria: tuple[float, float]) -> tuple[Grade, Grade]:
+    named = {"reward": (first, second), **criteria}
+    one, other = ({name: pair[n] for name, pair in named.items()} for n in (0, 1))
+    return Grade(reward=first, rewards=one), Grade(reward=second, rewards=other)
+
+
+def test_a_verifier_that_pays_the_same_files_differently_lists_its_task(make: Any) -> None:
+    twice = make.attempt(grades=grades(1.0, 0.5, total=(1.0, 0.0), source=(1.0, 1.0)))
+    same = make.attempt(2, grades=grades(1.0, 1.0))
+    (task,) = quarantine(make.plan(), [fact(make, 0, twice), fact(make, 1, same)])
     (reason,) = task.reasons
     assert (reason.code, reason.trials) == ("flaky_verifier", ("fact__000",))
-    assert reason.message == "the same files earned 1 and 0.5 in 1 of 2 trials"
+    assert reason.message == (
+        "the same files were paid reward 1 then 0.5, total 1 then 0 in 1 of 2 trials"
+    )
 
 
-def test_only_gradings_that_differ_are_told_of(make: Any) -> None:
-    twice = make.attempt(grades=(Grade(reward=1.0), Grade(reward=0.0)))
-    same = make.attempt(2, grades=(Grade(reward=1.0), Grade(reward=1.0)))
-    (task,) = quarantine(make.plan(), [fact(make, 0, twice, same), fact(make, 1, same)])
-    told = {reason.code: reason for reason in task.reasons}["flaky_verifier"]
-    assert told.message == "the same files earned 1 and 0 in 1 of 2 trials"
+def test_a_criterion_that_flips_is_enough(make: Any) -> None:
+    twice = make.attempt(grades=grades(1.0, 1.0, total=(1.0, 0.0)))
+    (task,) = quarantine(make.plan(), [fact(make, 0, twice)])
+    assert "total 1 then 0 in 1 of 1 trial" in task.reasons[0].message
 
 
 def test_a_second_grading_that_failed_is_not_another_reward(make: Any) -> None:
-    failed = make.attempt(grades=(Grade(reward=1.0), Grade(reward=None, fault=make.fault())))
+    first, _ = grades(1.0, 1.0)
+    failed = make.attempt(grades=(first, Grade(reward=None, fault=make.fault())))
     assert found(make, fact(make, 0, failed)) == {}
 
 

@@ -18,6 +18,7 @@ import orjson
 
 from envkit.fault import HarnessError, NotIsolated
 from envkit.preflight.gate import EXPECTED, count_faulted, wrong_reward
+from envkit.preflight.soundness import differ
 from envkit.preflight.stats import rate
 from envkit.preflight.text import count, one_line, percent
 from envkit.preflight.types import Plan, Quarantined, Reason, Report, Verdict
@@ -125,26 +126,30 @@ def _faults(plan: Plan, records: Sequence[TrialRecord]) -> Reason | None:
 
 
 def _flaky_verifier(_plan: Plan, records: Sequence[TrialRecord]) -> Reason | None:
-    """The same files were worth another reward when they were graded again."""
-    differing = [record for record in records if any(_differ(a.grades) for a in record.attempts)]
-    if not differing:
+    """The same files were paid differently when they were graded again."""
+    paid = {
+        record.trial_id: _paid(attempt.grades)
+        for record in records
+        for attempt in record.attempts
+        if differ(attempt.grades)
+    }
+    if not paid:
         return None
-    pairs = sorted(
-        {
-            " and ".join(
-                f"{grade.reward:g}" for grade in attempt.grades if grade.reward is not None
-            )
-            for record in differing
-            for attempt in record.attempts
-            if _differ(attempt.grades)
-        }
-    )
-    line = f"the same files earned {'; '.join(pairs)} in {_of(differing, records)}"
+    differing = [record for record in records if record.trial_id in paid]
+    each = one_line("; ".join(sorted(set(paid.values()))), 300)
+    line = f"the same files were paid {each} in {_of(differing, records)}"
     return Reason(code="flaky_verifier", message=line, trials=_ids(differing))
 
 
-def _differ(grades: Sequence[Grade]) -> bool:
-    return len({grade.reward for grade in grades if grade.reward is not None}) > 1
+def _paid(grades: Sequence[Grade]) -> str:
+    """Every named reward that differs: ``total 1 then 0``."""
+    judged = [grade.rewards for grade in grades if grade.fault is None]
+    named = {name: [rewards.get(name) for rewards in judged] for name in sorted(judged[0])}
+    return ", ".join(
+        f"{name} {' then '.join('none' if v is None else f'{v:g}' for v in values)}"
+        for name, values in named.items()
+        if len(set(values)) > 1
+    )
 
 
 def _interference(_plan: Plan, records: Sequence[TrialRecord]) -> Reason | None:

@@ -76,11 +76,11 @@ def _unsearched(records: Sequence[TrialRecord]) -> str:
 
 
 def _flaky(records: Sequence[TrialRecord]) -> str:
-    differ = [(r, a.grades) for r in records for a in _graded_twice(r) if _differ(a.grades)]
-    if not differ:
+    paid = [(r, a.grades) for r in records for a in _graded_twice(r) if differ(a.grades)]
+    if not paid:
         return ""
-    each = ", ".join(f"{one_line(r.trial_id, 80)} ({_worth(grades)})" for r, grades in differ)
-    line = f"the verifier of {count(len({r.task for r, _ in differ}), 'task')} paid the same files"
+    each = ", ".join(f"{one_line(r.trial_id, 80)} ({_worth(grades)})" for r, grades in paid)
+    line = f"the verifier of {count(len({r.task for r, _ in paid}), 'task')} paid the same files"
     return f"{line} differently the second time: {each}; correct its tests/"
 
 
@@ -106,7 +106,7 @@ def _graded_twice(record: TrialRecord) -> list[Attempt]:
     return [attempt for attempt in record.attempts if attempt.grades]
 
 
-def _differ(grades: Sequence[Grade]) -> bool:
+def differ(grades: Sequence[Grade]) -> bool:
     """In any named reward: a criterion that flips is as little a measure as the whole."""
     return len({tuple(sorted(g.rewards.items())) for g in grades if g.fault is None}) > 1
 
