@@ -154,6 +154,15 @@ def test_limits_of_this_process_are_shown_soft_and_hard(
     assert shown in found["open files"].text
 
 
+def test_the_fix_of_a_limit_of_this_process_counts_what_is_used(machine: Make) -> None:
+    used, soft = 40, resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    files = {f"proc/self/fd/{n}": "" for n in range(used)}
+    found = {each.name: each for each in room.examine(machine({**UBUNTU, **files}), soft)}
+    need = int(found["open files"].text.rpartition(" ")[2].replace(",", ""))
+    assert found["open files"].status is Status.FAIL
+    assert f"ulimit -n {need + used}," in found["open files"].fix
+
+
 def test_the_limit_of_our_own_group_binds_before_the_machines_memory(machine: Make) -> None:
     own = "sys/fs/cgroup/user.slice/user-1000.slice/session-1.scope"
     limited = {f"{own}/memory.max": str(900 << 20), f"{own}/memory.current": "0"}

@@ -50,8 +50,17 @@ def _resource(machine: Machine, trials: int, supply: Supply) -> Finding:
         status=Status.OK if enough else Status.FAIL,
         text=f"{supply.free:,}{supply.unit} free ({supply.limit}){_limits(machine, supply)}; "
         f"{count(trials, 'trial')} at once need {need:,}{supply.unit}",
-        fix="" if enough else supply.fix.replace("N", str(need)),
+        fix="" if enough else _fix(machine, supply, need),
     )
+
+
+def _fix(machine: Machine, supply: Supply, need: int) -> str:
+    """With the number, where the limit is this process's own: what is used stays used."""
+    kind = LIMITS.get(supply.resource)
+    if kind is None or not supply.limit.startswith("ulimit"):
+        return supply.fix
+    soft, _ = machine.limit(kind)
+    return supply.fix.replace("N", str(soft - supply.free + need), 1)
 
 
 def _limits(machine: Machine, supply: Supply) -> str:

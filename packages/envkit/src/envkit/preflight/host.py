@@ -111,7 +111,7 @@ def _open_files(roots: Roots) -> Iterator[Supply]:
             resource="open files",
             free=soft - _entries(roots.proc / "self" / "fd"),
             limit=f"ulimit -n {soft}",
-            fix=f"ulimit -n N raises it up to {top} in this shell",
+            fix=f"ulimit -n N, up to {top} in this shell",
         )
     fields = " ".join(_lines(roots.proc / "sys/fs/file-nr")).split()
     if len(fields) == 3:
