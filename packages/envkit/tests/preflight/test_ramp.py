@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envkit.fault import HarnessError, SandboxDied
+from envkit.preflight.command import Options, finish
 from envkit.preflight.host import Supply
 from envkit.preflight.knee import NEARLY, knee_line, level_of, ramp_of
 from envkit.preflight.measures import read_measures
+from envkit.preflight.place import open_place, release
 from envkit.preflight.ramp import parse_levels, plans_of, run_ramp, together, whole
 from envkit.preflight.report import could_not_run, counted
 from envkit.preflight.report_json import to_json
@@ -193,6 +195,19 @@ async def interrupted(make: Any) -> Report:
     await hanging.waiting.wait()
     work.cancel()
     return await work
+
+
+@pytest.mark.parametrize("of_a_ramp", [True, False])
+def test_only_a_run_that_can_go_on_says_how(make: Any, capsys: Any, of_a_ramp: bool) -> None:
+    report = asyncio.run(interrupted(make))
+    place = open_place(make.tmp_path / "r", "token")
+    options = Options(
+        source=make.tmp_path, agent="replay", env="local", concurrency=1, repeat=None, limit=None,
+        max_fault_rate="0.5", seed=0, as_json=False, report_dir=place.root,
+    )  # fmt: skip
+    finish(options, report if of_a_ramp else replace(report, ramp=None), place)
+    release(place)
+    assert ("--resume" in capsys.readouterr().out) is not of_a_ramp
 
 
 def test_nothing_starts_where_the_highest_level_does_not_fit(make: Any) -> None:

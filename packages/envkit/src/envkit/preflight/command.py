@@ -415,6 +415,6 @@ def _print(report: Report, place: Place | None) -> None:
     print_report(report, console)
     if place is not None and place.root.exists() and not failed:
         console.print(Text(f"files  {place.root}"), soft_wrap=True)
-        if report.verdict is Verdict.INTERRUPTED:
+        if report.verdict is Verdict.INTERRUPTED and report.ramp is None:
             line = shlex.join(["envkit", "preflight", "--resume", str(place.root)])
             console.print(Text(f"resume {line}"), soft_wrap=True)
