@@ -253,7 +253,7 @@ def _run(start: _Start, measures: Measures) -> Report:
         return could_not_run([str(error)])
     except ModuleNotFoundError as error:
         return could_not_run([install_line(error, "run")])
-    journal = Journal(start.place.root, cut_off=past.cut_off)
+    journal = Journal(start.place.root, cut_off=past.cut_off, resumable=not levels)
     try:
         if levels:
             return asyncio.run(_interruptible(_ramp(plan, levels)))

@@ -33,8 +33,10 @@ JOURNAL_NAME: Final = "journal.jsonl"
 class Journal:
     """The journal of one process of a run."""
 
-    def __init__(self, root: Path, *, cut_off: int = 0) -> None:
+    def __init__(self, root: Path, *, cut_off: int = 0, resumable: bool = True) -> None:
         """Begin; ``cut_off`` attempts of an earlier process are run again by this one."""
+        self.resumable = resumable
+        """Whether another process may go on with the run."""
         self._root = root
         self._began = time.monotonic()
         self._fd = -1

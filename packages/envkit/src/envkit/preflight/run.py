@@ -67,7 +67,7 @@ async def run(
         view.notice(room.line())
         if crowd := crowding(plan.concurrency, cores()):
             view.notice(crowd)
-        if journal:
+        if journal and journal.resumable:
             view.notice(
                 f"should it be killed: envkit preflight --resume {shlex.quote(journal.root)}"
             )
