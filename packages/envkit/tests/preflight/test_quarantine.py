@@ -16,7 +16,7 @@ from envkit.fault import HarnessError, NotIsolated, OutOfMemory
 from envkit.preflight.quarantine import quarantine, read, to_bytes
 from envkit.preflight.report import could_not_run
 from envkit.preflight.run import run
-from envkit.preflight.types import BrokenTask, Quarantined, Reason, Report
+from envkit.preflight.types import BrokenTask, Quarantined, Reason, Report, Verdict
 from envkit.trial.record import Grade
 
 
@@ -204,3 +204,13 @@ def test_the_published_form(make: Any) -> None:
             }
         ],
     }
+
+
+def test_a_run_that_did_not_look_at_every_task_says_so(make: Any) -> None:
+    launcher = make.launcher()
+    report = asyncio.run(run(make.plan(), launcher, make.view(), supplies=make.roomy))
+    assert json.loads(to_bytes(report))["complete"] is True
+    again = replace(report, plan=make.plan(rerun_of=make.tmp_path / "earlier"))
+    assert json.loads(to_bytes(again))["complete"] is False
+    stopped = replace(report, verdict=Verdict.INTERRUPTED)
+    assert json.loads(to_bytes(stopped))["complete"] is False

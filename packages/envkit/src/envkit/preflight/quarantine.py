@@ -47,10 +47,11 @@ def quarantine(plan: Plan, records: Sequence[TrialRecord]) -> tuple[Quarantined,
 
 def to_bytes(report: Report) -> bytes:
     """The published form: a JSON object of ``schema``, what was run, and ``tasks``."""
+    plan, ended = report.plan, report.verdict in (Verdict.PASS, Verdict.FAIL)
     document = {
         "schema": SCHEMA,
-        "agent": report.plan.agent if report.plan else None,
-        "complete": report.verdict in (Verdict.PASS, Verdict.FAIL),
+        "agent": plan.agent if plan else None,
+        "complete": ended and plan is not None and plan.rerun_of is None,
         "tasks": [asdict(task) for task in report.quarantine],
     }
     return orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n"
