@@ -134,9 +134,13 @@ LISTS = st.lists(
         Quarantined,
         task=TEXT,
         reasons=st.lists(
-            st.builds(Reason, code=TEXT, message=TEXT, trials=st.lists(TEXT).map(tuple))
+            st.builds(
+                Reason, code=TEXT, message=TEXT, trials=st.lists(TEXT, max_size=3).map(tuple)
+            ),
+            max_size=3,
         ).map(tuple),
-    )
+    ),
+    max_size=3,
 ).map(tuple)
 
 
