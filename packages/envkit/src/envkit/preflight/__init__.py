@@ -9,9 +9,11 @@ waves        when the first wave of trials goes on
 attempt      one attempt of one trial in a process of its own
 launcher     trials through the fork server: retries by policy, gauges, records
 run          fit, run, gate, report: one screen
+course       gauges and phases over time, bounded
 tally        what was said, as one record a planned trial
 gate         PASS or FAIL, and why
 tables       faults by class, seconds by phase, CPU by part
+by_task, operations        one row a task; each tool, and what took longest
 logs, failed the trials to look at, and how to see each again
 quarantine   the tasks that must not be trained on, as trainers read them
 report       all of it as one judged Report
@@ -23,6 +25,8 @@ board, progress         where every trial stands; live rows on a terminal, plain
 report_text, report_json, report_html   the report for a person, a program, a browser
 ramp_views, change_views, columns       ramps and comparisons, wherever they are shown
 junit, markdown, outputs                the report for build systems and pull requests
-markup, plots           elements that cannot be injected into; inline SVG
+report_read             a report file read back
+markup, plots, curves   elements that cannot be injected into; inline SVG
+page_problems, page_figures, page_parts   the sections of the page
 place, command          where files go; the command line's flags made into calls
 """

@@ -9,6 +9,7 @@ following links, and a line that is no call is passed over.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
@@ -22,6 +23,8 @@ from envkit.trial.record import Attempt, TrialRecord
 from envkit.trial.request import attempt_name
 
 SLOWEST: Final = 15
+OF_ONE_NAME: Final = 5
+"""Of these: with many trials the slowest phase would fill the list."""
 ASKED_FOR: Final = frozenset({"hold", "idle", "think"})
 """Phases that are waits; how long they are says nothing."""
 ACT: Final = "act"
@@ -40,9 +43,15 @@ def operations(records: Iterable[TrialRecord]) -> list[Operation]:
 
 
 def slowest(some: Iterable[Operation]) -> tuple[Operation, ...]:
-    """The few that took longest."""
+    """The few that took longest, no more of one name than a handful."""
     ordered = sorted(some, key=lambda each: (-each.seconds, each.trial, each.attempt, each.name))
-    return tuple(ordered[:SLOWEST])
+    seen: Counter[str] = Counter()
+    found: list[Operation] = []
+    for each in ordered:
+        seen[each.name] += 1
+        if seen[each.name] <= OF_ONE_NAME:
+            found.append(each)
+    return tuple(found[:SLOWEST])
 
 
 def tools(some: Iterable[Operation]) -> tuple[ToolRow, ...]:
