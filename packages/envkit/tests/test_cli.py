@@ -203,6 +203,10 @@ JSON_MISTAKES = [
     ["audit", "empty"],
     ["audit", "empty", "--fail-over", "x"],
     ["audit", "empty", "--nonsense"],
+    ["preflight", "--resume", "empty"],
+    ["preflight", "--rerun-failed", "nowhere"],
+    ["doctor", "--nonsense"],
+    ["doctor", "--for", "0"],
 ]
 
 
