@@ -39,20 +39,20 @@ class Recalculation:
         self._sheets = {name.upper(): sheet["cells"] for name, sheet in found["sheets"].items()}
         self._names = {name.upper(): target for name, target in found["names"].items()}
         self._known = {(sheet.upper(), cell): value for (sheet, cell), value in inputs.items()}
-        self._open: list[tuple[str, str]] = []
+        self._depth = 0
 
     def cell(self, sheet: str, name: str) -> float:
         """The cell's number, an empty one being nothing; raises `Unsupported`."""
         key = (sheet.upper(), name)
         if key in self._known:
             return self._known[key]
-        if key[0] not in self._sheets or key in self._open or len(self._open) > MAX_DEPTH:
+        if key[0] not in self._sheets or self._depth > MAX_DEPTH:
             raise Unsupported(f"{sheet}!{name}")
         content = self._sheets[key[0]].get(name, [0.0])[0]
         if isinstance(content, str) and content.startswith("="):
-            self._open.append(key)
+            self._depth += 1
             content = _Reader(content[1:], key[0], self).value()
-            self._open.pop()
+            self._depth -= 1
         if isinstance(content, bool) or not isinstance(content, int | float):
             raise Unsupported(f"{sheet}!{name} holds no number")
         self._known[key] = float(content)

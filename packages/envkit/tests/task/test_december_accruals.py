@@ -179,8 +179,8 @@ def folder(path: Path) -> None:
 
 
 def bomb(path: Path) -> None:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("_rels/.rels", b"\0" * (21 * 1024 * 1024))
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("more.xml", b" " * (21 * 1024 * 1024))
 
 
 def entities(path: Path) -> None:
@@ -188,8 +188,7 @@ def entities(path: Path) -> None:
         parts = {name: archive.read(name) for name in archive.namelist()}
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in parts.items():
-            spoilt = b'<!DOCTYPE a [<!ENTITY b "b">]><a/>'
-            archive.writestr(name, spoilt if name == "word/document.xml" else content)
+            archive.writestr(name, content.replace(b"<w:document ", b"<!DOCTYPE a><w:document ", 1))
 
 
 def long(path: Path) -> None:

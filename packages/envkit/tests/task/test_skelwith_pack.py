@@ -302,8 +302,8 @@ def folder(path: Path) -> None:
 
 
 def bomb(path: Path) -> None:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("ppt/presentation.xml", b"\0" * (21 * 1024 * 1024))
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("more.xml", b" " * (21 * 1024 * 1024))
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,9 @@ def bomb(path: Path) -> None:
         folder,
         bomb,
         lambda path: rewrite(path, "slide3.xml$", lambda _: b"<a/>"),
-        lambda path: rewrite(path, "slide3.xml$", lambda text: b"<!DOCTYPE a>" + text),
+        lambda path: rewrite(
+            path, "slide3.xml$", lambda text: text.replace(b"<p:sld ", b"<!DOCTYPE a><p:sld ", 1)
+        ),
         lambda path: path.write_bytes(path.read_bytes()[:9_000]),
         lambda path: path.write_bytes(b""),
         lambda path: path.write_text("105 %"),
