@@ -98,7 +98,7 @@ def _call(line: bytes) -> tuple[str, float, bool] | None:
     try:
         told: dict[str, Any] = orjson.loads(line)
         seconds = float(told["seconds"])
-        name = one_line(told["tool"], 80)
+        name = one_line(told["tool"], 80) if isinstance(told["tool"], str) else ""
         ok = told["ok"] is True
     except (ValueError, KeyError, TypeError):
         return None
