@@ -9,6 +9,8 @@ sockets that are already listening, so it works in a forked child that has no ne
 
 import asyncio
 import contextlib
+import functools
+import logging
 import os
 import signal
 import socket
@@ -83,10 +85,11 @@ class _Server(uvicorn.Server):
     """
 
     def __init__(self, app: ASGIApp) -> None:
+        _say_errors_only()
         super().__init__(
             uvicorn.Config(
                 app,
-                log_level="error",
+                log_config=None,
                 access_log=False,
                 lifespan="on",
                 ws="none",
@@ -107,6 +110,13 @@ class _Server(uvicorn.Server):
     def stop(self) -> None:
         self.should_exit = True
         self._stopping.set()
+
+
+@functools.cache
+def _say_errors_only() -> None:
+    """Once a process, and before a fork: each change of a level walks every logger there is."""
+    for name in ("uvicorn.error", "uvicorn.asgi"):
+        logging.getLogger(name).setLevel(logging.ERROR)
 
 
 async def serve(
