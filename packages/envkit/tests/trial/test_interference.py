@@ -153,12 +153,15 @@ def printed(*marks: str) -> str:
     [
         (printed("0" * 16), 0, 1),
         (printed("0" * 16, "1" * 16, "1" * 16), 1, 1),
-        (printed("1" * 16, "2" * 16), 2, 1),
-        ("/tmp/.envkit-canary-1111111111111111", 0, 0),
+        (printed("0" * 16, "1" * 16, "2" * 16), 2, 1),
+        (printed("1" * 16), 1, 0),
+        (printed(), 0, 0),
+        ("/tmp/.envkit-canary-0000000000000000\n", 0, 0),
+        ("/proc/7/environ:.envkit-canary-0000000000000000\nenvkit searched", 0, 0),
         ("", 0, 0),
     ],
 )
-def test_what_a_search_printed_counts_only_when_it_came_to_its_end(
+def test_a_search_counts_only_where_it_came_to_its_end_and_saw_its_own_mark(
     output: str, faults: int, searched: int
 ) -> None:
     canary = Canary("0" * 16)

@@ -73,15 +73,18 @@ class Canary:
         return f"{self._put()}\n{_FILES}"
 
     def read(self, output: str) -> list[NotIsolated]:
-        """Take in what a search printed: one fault for each other trial's mark."""
-        if _DONE not in output:
-            self.failed += 1
-            return []
-        self.searched += 1
-        others = {m["mark"]: m["place"] for m in _SEEN.finditer(output) if m["mark"] != self.mark}
+        """Take in what a search printed: one fault for each other trial's mark.
+
+        A search that did not come to its end, or did not find its trial's own file, has failed.
+        """
+        seen = {found["mark"]: found["place"] for found in _SEEN.finditer(output)}
+        seen.pop(self.mark, None)
+        sound = f"/{_PREFIX}{self.mark}\n" in output and _DONE in output
+        self.searched += sound
+        self.failed += not sound
         return [
             NotIsolated(f"another trial's mark is in this box: {place}{_PREFIX}{mark}")
-            for mark, place in sorted(others.items())
+            for mark, place in sorted(seen.items())
         ]
 
     def _put(self) -> str:
