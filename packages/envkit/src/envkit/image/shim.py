@@ -141,12 +141,17 @@ def stand_for(sock, pid: int) -> None:
     posix._exit(code & 0xFF)
 
 
-forget_own_locale()
-try:
-    found = ask()
-except (OSError, ImportError, ValueError):
-    found = None
-if found is None:
-    cold()
-else:
-    stand_for(*found)
+def main() -> None:
+    forget_own_locale()
+    try:
+        found = ask()
+    except (OSError, ImportError, ValueError):
+        found = None
+    if found is None:
+        cold()
+    else:
+        stand_for(*found)
+
+
+if __name__ == "__main__":
+    main()
