@@ -35,18 +35,24 @@ _TRIES: Final = 20
 async def kill(pid: int) -> str:
     """SIGKILL a process and wait until the kernel has let go of it."""
     fd = os.pidfd_open(pid)
-    try:
-        signal.pidfd_send_signal(fd, signal.SIGKILL)
-        return await gone(fd, pid)
-    finally:
-        os.close(fd)
+    signal.pidfd_send_signal(fd, signal.SIGKILL)
+    return await gone(fd, pid)
 
 
 async def gone(fd: int, pid: int) -> str:
-    """Wait until the process behind a descriptor has ended."""
-    async with deadline("chaos", PATIENCE_S):
-        await loopio.readable(fd)
+    """Wait until the process behind a descriptor has ended, and close that."""
+    try:
+        async with deadline("chaos", PATIENCE_S):
+            await loopio.readable(fd)
+    finally:
+        os.close(fd)
     return f"process {pid} is gone"
+
+
+async def killed_in(groups: Sequence[str]) -> str:
+    """Wait until the kernel has killed in a control group for want of memory."""
+    await _until(lambda: _oom_kills(groups) > 0)
+    return f"{_oom_kills(groups)} processes were killed"
 
 
 async def stop(pid: int) -> str:
@@ -144,6 +150,16 @@ def _memory_files(groups: Sequence[str]) -> tuple[Path, Path]:
             if (group / limit).exists():
                 return group / limit, group / used
     raise OSError("no control group limits its memory")
+
+
+def _oom_kills(groups: Sequence[str]) -> int:
+    for events in (
+        Path(group, name) for group in groups for name in ("memory.oom_control", "memory.events")
+    ):
+        with contextlib.suppress(OSError):
+            pairs = dict(line.split() for line in events.read_text().splitlines())
+            return int(pairs["oom_kill"])
+    return 0
 
 
 def _state(pid: int) -> str:

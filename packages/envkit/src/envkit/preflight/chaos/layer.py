@@ -30,7 +30,7 @@ _REWARD: Final = "/logs/verifier/reward.json"
 _VERIFIERS: Final = {
     "hang": "sleep infinity",
     "crash": "echo 'Traceback (most recent call last):' >&2; exit 1",
-    "silent": "true",
+    "no-reward": "true",
     "killed": f"printf '{{\"reward\": 0.0}}' > {_REWARD}; kill -9 $$",
     "empty": f": > {_REWARD}",
     "broken-json": f"printf '{{\"reward\": ' > {_REWARD}",

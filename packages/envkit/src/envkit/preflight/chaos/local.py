@@ -6,55 +6,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import resource
 import signal
-import socket
-from collections.abc import Callable, Generator
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Final, override
 
-from envkit.agent.mcp_client import Endpoint, ToolClient
 from envkit.agent.replay import FINAL_ANSWER
 from envkit.fault import EnvkitError
-from envkit.preflight.chaos import hands
+from envkit.preflight.chaos import hands, model
+from envkit.preflight.chaos.channel import Bent, speak_noise
 from envkit.preflight.chaos.layer import Layer
+from envkit.preflight.chaos.streams import BENDS, bend_down, bend_up, full_disk
 from envkit.preflight.chaos.wire import NOISE, Relay
-from envkit.sandbox.channel import Channel, RequestFailed
 from envkit.sandbox.local import LocalEnvironment
 from envkit.sandbox.prepare import Prepared
 from envkit.sandbox.spec import BoxSpec, GatewayAddress
 
-_CUT: Final = 515
-"""Bytes of a stream that end inside its first file."""
-
-_FILLS = """\
-import itertools
-for number in itertools.count():
-    open(f"/filesystem/{number}", "x").close()
-"""
-"""By names: a box whose memory is no larger than its storage runs out of memory by bytes first."""
-
-_STREAMS: Final[dict[str, Callable[[bytes], bytes]]] = {
-    "garbage": lambda stream: NOISE * 16,
-    "cut": lambda stream: stream[:_CUT],
-    "empty": lambda stream: b"",
-}
 _TURNS: Final = 5
 """Of the fork server's loop: it sees a box's end in one of them. A box that is closed sooner ends
 like any other, which nobody can tell and which costs nothing."""
-
-_CODE: Final = "code_execution_server_code_exec"
-_MODEL: Final[dict[str, dict[str, Any]]] = {
-    "model-kills-all": {"code": "kill -9 -1; kill -9 1; kill 1"},
-    "model-endless": {"code": "sleep 1000", "timeout_s": 1},
-    "model-memory": {
-        "code": "kept = []\nwhile True: kept.append(bytes(range(256)) * (1 << 16))",
-        "language": "python",
-    },
-    "model-disk": {"code": _FILLS, "language": "python"},
-    "model-box": {"code": "rm -rf /logs; echo > /logs"},
-}
-"""What the model's own code does in its box: not chaos, but what chaos must not be taken for."""
 
 
 class LocalLayer(Layer, LocalEnvironment):
@@ -89,7 +59,7 @@ class LocalLayer(Layer, LocalEnvironment):
             self._bend_channel()
             self.log("the fork of the gateway is refused")
         if kind == "garbage":
-            await _speak_noise(os.dup(fds[0]))
+            await speak_noise(os.dup(fds[0]))
             self.log("what listens speaks noise")
             return {}
         answer = await super()._ask("gateway", fds, **arguments)
@@ -100,7 +70,7 @@ class LocalLayer(Layer, LocalEnvironment):
     def _bend_channel(self) -> None:
         """What the fork server answers from now on to some of what is asked."""
         assert self._session is not None
-        self._session._channel = _Bent(self._session.channel)  # pyright: ignore
+        self._session._channel = Bent(self._session.channel)  # pyright: ignore
 
     async def _parts(self) -> dict[str, Any]:
         return await super()._ask("parts")
@@ -119,7 +89,7 @@ class LocalLayer(Layer, LocalEnvironment):
     async def tool_endpoint(self) -> GatewayAddress:
         real = await super().tool_endpoint()
         kind = self.due("connect", "list", "call")
-        if kind in _MODEL:
+        if kind in model.DEEDS:
             await self._act_as_the_model(kind)
         elif kind:
             port = int(real.url.split(":")[2].partition("/")[0])
@@ -154,19 +124,19 @@ class LocalLayer(Layer, LocalEnvironment):
                 raise AssertionError(kind)
 
     async def _starve_gateway(self) -> None:
-        """The kernel kills it at the next page it wants: the request that follows takes some."""
         parts, pid = await self._parts(), await self._gateway_pid()
-        limit = hands.starve_of_memory(parts["gateway"]["groups"])
+        self._starve(parts["gateway"]["groups"], hands.gone(os.pidfd_open(pid), pid))
+
+    def _starve(self, groups: Sequence[str], killed: Coroutine[Any, Any, str]) -> None:
+        """The kernel kills at the next page that is wanted: what follows wants some."""
+        limit = hands.starve_of_memory(groups)
         self._struck = True
-        fd = os.pidfd_open(pid)
 
         async def watch() -> None:
             try:
-                self.log(f"{limit}: {await hands.gone(fd, pid)}")
-            except EnvkitError:
-                self.log(f"{limit}: process {pid} lives on", took=False)
-            finally:
-                os.close(fd)
+                self.log(f"{limit}: {await killed}")
+            except EnvkitError as error:
+                self.log(f"{limit}: {error}", took=False)
 
         self._watching = asyncio.create_task(watch())
 
@@ -175,16 +145,14 @@ class LocalLayer(Layer, LocalEnvironment):
         address = await super().tool_endpoint()
         self._struck = True
         with contextlib.suppress(EnvkitError):
-            async with ToolClient.open(Endpoint(url=address.url, token=address.token)) as tools:
-                done = await tools.call(_CODE, _MODEL[kind])
-                self.log(f"the model's code ended: {done.code or 'ok'}")
+            self.log(f"the model's code ended: {await model.act(kind, address)}")
 
     # --- files in and out ---
 
     @override
     async def upload_file(self, source_path: Path | str, target_path: str) -> None:
         kind = self.due("answer")
-        if self.is_agents() and target_path == FINAL_ANSWER and kind in _MODEL:
+        if self.is_agents() and target_path == FINAL_ANSWER and kind in model.DEEDS:
             await self._act_as_the_model(kind)
         await super().upload_file(source_path, target_path)
 
@@ -193,7 +161,7 @@ class LocalLayer(Layer, LocalEnvironment):
         full = self.collects(source_dir) and self.due("collect") == "disk-full"
         if full:
             self.log("no file of the host takes a byte")
-        with _full_disk() if full else contextlib.nullcontext():
+        with full_disk() if full else contextlib.nullcontext():
             await super().download_dir(source_dir, target_dir)
 
     @override
@@ -207,10 +175,10 @@ class LocalLayer(Layer, LocalEnvironment):
             finally:
                 for fd in fds:
                     os.close(fd)
-        if kind in _STREAMS:
+        if kind in BENDS:
             self.log(f"the stream of {path} is {kind}")
-            bend = _bend_up if what == "unpack" else _bend_down
-            return await bend(super()._transfer, what, path, fds[0], _STREAMS[kind])
+            bend = bend_up if what == "unpack" else bend_down
+            return await bend(super()._transfer, what, path, fds[0], BENDS[kind])
         return await super()._transfer(what, path, fds)
 
     def _phase_of(self, what: str, path: str) -> str:
@@ -234,7 +202,7 @@ class LocalLayer(Layer, LocalEnvironment):
         parts = await self._parts()
         match kind:
             case "out-of-memory":
-                self.log(hands.starve_of_memory(parts["box"]["groups"]))
+                self._starve(parts["box"]["groups"], hands.killed_in(parts["box"]["groups"]))
             case "disk-full":
                 self.log(hands.fill(self._workspace()))
             case "kill-box":
@@ -262,81 +230,3 @@ class LocalLayer(Layer, LocalEnvironment):
             self._bend_channel()
             self.log("the answer lacks what was used")
         await super().stop(delete)
-
-
-class _Bent:
-    """A channel whose answer to ``close`` lacks what it should say, and that forks no gateway."""
-
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
-
-    async def ask(self, op: str, fds: Any = (), **arguments: Any) -> dict[str, Any]:
-        if op == "gateway":
-            raise RequestFailed("BlockingIOError", "[Errno 11] Resource temporarily unavailable")
-        answer = await self._channel.ask(op, fds, **arguments)
-        return {"ok": True, "usage": None} if op == "close" else answer
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._channel, name)
-
-
-type _Transfer = Callable[[str, str, list[int]], Any]
-
-
-async def _bend_up(
-    transfer: _Transfer, what: str, path: str, source: int, bend: Callable[[bytes], bytes]
-) -> int:
-    stream = await asyncio.to_thread(_read_all, os.dup(source))
-    read_end, write_end = os.pipe()
-    asking = asyncio.ensure_future(transfer(what, path, [read_end]))
-    await asyncio.sleep(0)  # it is sent: our copy of the end can go
-    os.close(read_end)
-    await asyncio.to_thread(_write_all, write_end, bend(stream))
-    return await asking
-
-
-async def _bend_down(
-    transfer: _Transfer, what: str, path: str, target: int, bend: Callable[[bytes], bytes]
-) -> int:
-    target = os.dup(target)
-    read_end, write_end = os.pipe()
-    asking = asyncio.ensure_future(transfer(what, path, [write_end]))
-    await asyncio.sleep(0)  # it is sent: our copy of the end can go
-    os.close(write_end)
-    stream = await asyncio.to_thread(_read_all, read_end)
-    await asyncio.to_thread(_write_all, target, bend(stream))
-    return await asking
-
-
-@contextlib.contextmanager
-def _full_disk() -> Generator[None]:
-    """Files of this process may not grow: the kernel refuses with EFBIG, as with ENOSPC."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-async def _speak_noise(fd: int) -> None:
-    """Serve noise on a listening socket, as long as the loop runs."""
-
-    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(NOISE + b"\n")
-        writer.close()
-
-    _noisy.append(await asyncio.start_server(answer, sock=socket.socket(fileno=fd)))
-
-
-_noisy: Final[list[asyncio.Server]] = []
-
-
-def _read_all(fd: int) -> bytes:
-    with os.fdopen(fd, "rb") as stream:
-        return stream.read()
-
-
-def _write_all(fd: int, stream: bytes) -> None:
-    with contextlib.suppress(BrokenPipeError), os.fdopen(fd, "wb") as target:
-        target.write(stream)
