@@ -7,7 +7,8 @@ namespaces, become the box's user, fork into its pid namespace, join its control
 rlimits, drop every capability and the bounding set, forbid new privileges. Only a process with
 one thread may do this (the kernel answers EINVAL otherwise).
 
-Process tree: caller → waiter (host side, reports the exit status) → the confined process.
+Process tree: caller → waiter (host side, reports the exit status) → the confined process. What
+need not be in the box's pid namespace is confined itself, without a waiter.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def enter(
     ``body`` runs in a copy of the caller's memory: what must not be readable in the box must
     not be in it. What it returns (``None`` is 0) is the exit status; an exception is 1. Where it
     is not ``reachable`` it stays out of the box's pid namespace: it sees the box's files, and no
-    process of the box can signal it.
+    process of the box can signal it. It is its own waiter then.
     """
     pid = fork_into(target, keep=keep, reachable=reachable)
     if pid == 0:
@@ -120,12 +121,13 @@ def fork_into(
     if pid:
         return pid
     procs = _be_waiter(target, None if outlives else parent, reachable)
-    # Seen from another pid namespace a parent reads as 0.
-    waiter = 0 if reachable else os.getpid()
+    if not reachable:  # it joins no pid namespace, so it need not fork to be in it
+        _be_confined(target, procs, keep, parent)
+        return 0
     child = os.fork()
     if child:
         _wait_for(child, hold, oversee or status_of)
-    _be_confined(target, procs, keep, waiter)
+    _be_confined(target, procs, keep, 0)  # seen from another pid namespace a parent reads as 0
     return 0
 
 

@@ -235,7 +235,7 @@ class Lodging:
         self._forks_s += ended.cpu_s
         if ended.code == enter.CANNOT_ENTER:
             raise self._gone()
-        return {"status": ended.code}
+        return {"status": ended.code if ended.code >= 0 else 128 - ended.code}
 
     async def start_gateway(
         self, request: dict[str, Any], fds: list[int], nursery: Channel
