@@ -38,6 +38,8 @@ HARBOR_TESTS = tuple(
     for path in (
         "agent",
         "fault",
+        "preflight/chaos/test_order.py",
+        "preflight/chaos/test_strikes.py",
         "preflight/test_launcher.py",
         "sandbox/test_guard.py",
         "task",
