@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Become the asked program, run it, and end as an interpreter ends.
+"""Become the asked program and run it.
 
 Contract: what the program can see of its interpreter is what a cold one would show: arguments,
 paths, flags, streams, ``__main__``, signals, exit codes, tracebacks, what is flushed and finalised
@@ -9,7 +9,6 @@ one parent share its hash seed, and two frames lie below the program's own.
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import gc
 import io
@@ -19,22 +18,17 @@ import runpy
 import signal
 import site
 import sys
-import threading
 import time
 import warnings
-import weakref
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.machinery import BuiltinImporter, SourceFileLoader
 from types import CodeType, ModuleType
 from typing import Any, Final
 
-from envkit.sandbox.warm import fitness
+from envkit.sandbox.warm import ending, fitness
 from envkit.sandbox.warm.program import Cold, Program, parse
 from envkit.sandbox.warm.request import Request
-
-_FLUSH_FAILED: Final = 120
-"""As CPython exits when its standard output could not be flushed."""
 
 _FLAG_NAMES: Final = {
     "dont_write_bytecode": "B",
@@ -86,10 +80,12 @@ class Start:
             ended = error
         self.code = None
         if self.program.kind in ("script", "stdin"):
-            _flush_quietly()  # CPython does so at the end of a file, before it says of an error
-        status = _report(ended) if ended else 0  # outside: nothing is being handled in its hook
+            ending.flush_quietly()  # as CPython at the end of a file
+        status = (
+            ending.report(ended) if ended else 0
+        )  # outside: nothing is being handled in its hook
         del ended
-        _end(status, self.parent)
+        ending.end(status, self.parent.modules, self.parent.unraisable)
 
     def _compiled(self) -> CodeType:
         if self.program.kind == "stdin":
@@ -289,123 +285,3 @@ def _set_main(program: Program) -> None:
     if program.kind == "stdin":
         main.__file__, main.__cached__ = "<stdin>", None
     sys.modules["__main__"] = main
-
-
-def _report(error: BaseException) -> int:
-    """Say of what the program ended; returns its exit code, or minus a signal."""
-    trace = error.__traceback__
-    error.__traceback__ = trace.tb_next if trace else None  # without the frame that ran it
-    if isinstance(error, SystemExit):
-        return _exit_code(error.code)
-    sys.last_exc = sys.last_value = error
-    sys.last_type, sys.last_traceback = type(error), error.__traceback__
-    _show(error)
-    return -signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
-
-
-def _show(error: BaseException) -> None:
-    hook: Callable[..., object] = getattr(sys, "excepthook", sys.__excepthook__)
-    try:
-        hook(type(error), error, error.__traceback__)
-    except BaseException as second:
-        if hook is not sys.__excepthook__ and sys.stderr is not None:
-            second.__traceback__ = second.__traceback__ and second.__traceback__.tb_next
-            sys.stderr.write("Error in sys.excepthook:\n")
-            sys.__excepthook__(type(second), second, second.__traceback__)
-            sys.stderr.write("\nOriginal exception was:\n")
-            sys.__excepthook__(type(error), error, error.__traceback__)
-
-
-def _exit_code(code: object) -> int:
-    if code is None:
-        return 0
-    if isinstance(code, int):
-        return code & 0xFF if -(1 << 63) <= code < 1 << 63 else 0xFF
-    if sys.stderr is not None:
-        sys.stderr.write(f"{code}\n")
-    return 1
-
-
-def _end(status: int, parent: Parent) -> None:
-    try:
-        threading._shutdown()  # pyright: ignore
-    except BaseException as error:
-        _ignored(error, threading, parent)
-    atexit._run_exitfuncs()  # pyright: ignore
-    if not _flush(parent):
-        status = _FLUSH_FAILED
-    _take_down(parent.modules)
-    sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__
-    _flush_quietly()
-    if status < 0:
-        signal.signal(-status, signal.SIG_DFL)
-        os.kill(os.getpid(), -status)
-    os._exit(status)
-
-
-def _take_down(kept: Collection[str]) -> None:
-    """Let go of what the program made, as at the end of an interpreter.
-
-    What was warmed stays: taking it down would touch, and so copy, every page of it.
-    """
-    sys.last_exc = sys.last_value = sys.last_type = sys.last_traceback = None  # pyright: ignore
-    _flush_files()  # collected in a cycle, a file may lose its buffer before what it holds
-    names = [name for name in sys.modules if name not in kept or name == "__main__"]
-    modules: list[object] = [sys.modules[name] for name in names]
-    weak = [weakref.ref(module) for module in modules if isinstance(module, ModuleType)]
-    del modules
-    for name in names:
-        sys.modules.pop(name, None)
-    gc.collect()
-    for reference in reversed(weak):
-        if (module := reference()) is not None:
-            _clear(vars(module))
-    gc.collect()
-    _flush_files()
-
-
-def _clear(names: dict[str, Any]) -> None:
-    """Private names first, then the others, as CPython clears a module."""
-    for name in [n for n in names if n.startswith("_") and not n.startswith("__")]:
-        names[name] = None
-    for name in [n for n in names if n != "__builtins__"]:
-        names[name] = None
-
-
-def _flush_files() -> None:
-    """Every file the program has not closed; its text before its bytes."""
-    kinds = (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)
-    files: list[Any] = [thing for thing in gc.get_objects() if type(thing) in kinds]
-    for file in sorted(files, key=lambda file: type(file) is not io.TextIOWrapper):
-        try:
-            file.flush()
-        except (OSError, ValueError):
-            continue  # closed meanwhile, or nobody reads it: a finalizer would be silent too
-
-
-def _flush(parent: Parent) -> bool:
-    """Flush both streams; a failure of the first is said."""
-    flushed = True
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            if stream is not None and not getattr(stream, "closed", False):
-                stream.flush()
-        except BaseException as error:
-            flushed = False
-            if stream is sys.stdout:
-                _ignored(error, stream, parent)
-    return flushed
-
-
-def _flush_quietly() -> None:
-    for stream in (sys.stderr, sys.stdout):
-        try:
-            if stream is not None:
-                stream.flush()
-        except BaseException:
-            continue  # whatever a stream of the program's own does
-
-
-def _ignored(error: BaseException, whose: object, parent: Parent) -> None:
-    error.__traceback__ = None
-    sys.unraisablehook(parent.unraisable((type(error), error, None, None, whose)))
