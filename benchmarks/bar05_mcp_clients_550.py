@@ -17,6 +17,7 @@ import hashlib
 import json
 import os
 import platform
+import resource
 import secrets
 import statistics
 import sys
@@ -375,7 +376,13 @@ def machine() -> dict[str, Any]:
     }
 
 
+def raise_file_limit() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 if __name__ == "__main__":
+    raise_file_limit()
     if sys.argv[1:2] == ["--bare"]:
         print(json.dumps(asyncio.run(bare(json.loads(Path(sys.argv[2]).read_text())))))
         sys.exit(0)

@@ -18,6 +18,7 @@ import json
 import multiprocessing
 import os
 import platform
+import resource
 import socket
 import statistics
 import sys
@@ -286,5 +287,11 @@ def machine() -> dict[str, Any]:
     }
 
 
+def raise_file_limit() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 if __name__ == "__main__":
+    raise_file_limit()
     sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 550))
