@@ -153,9 +153,9 @@ collect  6  200 ms  200 ms  200 ms  200 ms
 grade    6   1.0 s   1.0 s   1.0 s   1.0 s
 stop     6  100 ms  100 ms  100 ms  100 ms
 
-6 trials, 6 attempts in TIME: 6 live at the peak, 640 MiB, 4.5 CPU s, event loop stalled p99 40 ms, max 40 ms
+6 trials, 6 attempts in TIME: 6 live at the peak, 640 MiB
+CPU 0.75 s a trial (trial 0.50, boxes 0.25)
 reward mean 1.000 over 6 valid of 6 (95 % Wilson interval 0.610 to 1.000; all invalid as 0: 1.000, as 1: 1.000)
-faults 0 % (95 % Wilson interval 0 % to 39.03 %)
 
 PASS  6 trials with reward 1.0 everywhere, 6 at once
       fault rate 0 % (95 % Wilson interval 0 % to 39.03 %), 0.5 % allowed
@@ -166,6 +166,65 @@ PASS  6 trials with reward 1.0 everywhere, 6 at once
 def test_the_text_of_a_clean_run_is_as_it_was(make: Any) -> None:
     text = re.sub(r" in \d[^:]*:", " in TIME:", printed(clean_report(make)))
     assert "\n".join(line.rstrip() for line in text.splitlines()) + "\n" == SNAPSHOT
+
+
+FAILED = """\
+6 trials, 6 attempts in TIME: 6 live at the peak, 640 MiB
+CPU 0.75 s a trial (trial 0.50, boxes 0.25)
+reward mean 0.917 over 6 valid of 6 (95 % t interval 0.702 to 1.000; all invalid as 0: 0.917, as 1: 0.917)
+faults 16.67 % (95 % Wilson interval 3.01 % to 56.35 %)
+
+fault        count  run again  owner    example
+SandboxDied      1          0  sandbox  fact__001 in act: box 3 exited with 137
+
+fact__000  earned 0.5
+  again envkit preflight DIR/tasks/fact --agent replay --env local --concurrency 1 --repeat 1 --seed 0
+fact__001  sandbox fault SandboxDied in act: box 3 exited with 137
+  again envkit preflight DIR/tasks/fact --agent replay --env local --concurrency 1 --repeat 1 --seed 0
+
+not to be trained on (wrong_reward)  fact
+not to be trained on (faults)  fact
+
+left behind  process  41 sleep
+FAIL  1 of 6 attempts faulted: 16.67 % (95 % Wilson interval 3.01 % to 56.35 %), 0.5 % allowed
+      1 trial did not earn the 1.0 that replay must earn: fact (1)
+      left behind: 1 process; what is still there goes with: envkit doctor --reap
+"""  # noqa: E501 (as printed)
+
+
+def test_the_text_of_a_failed_run_says_what_to_act_on_and_last_why(
+    make: Any, tmp_path: Path
+) -> None:
+    plan = make.plan()
+    died = make.attempt(faults=(make.fault(),))
+    script = {
+        "fact__000": make.record(plan.specs[0], make.attempt(reward=0.5)),
+        "fact__001": make.record(plan.specs[2], died),
+    }
+    left = [(), (Leftover(kind="process", what="41 sleep"),)]
+    launcher = make.launcher(script=script, leftover=left)
+    work = run(plan, launcher, make.view(), supplies=make.roomy, settle_s=0.0)
+    text = printed(asyncio.run(work)).replace(str(tmp_path), "DIR")
+    lines = [line.rstrip() for line in re.sub(r" in \d[^:]*:", " in TIME:", text).splitlines()]
+    assert "\n".join(lines[9:]) + "\n" == FAILED
+
+
+def test_the_text_of_hundreds_of_lost_trials_fits_on_two_screens(make: Any) -> None:
+    plan = make.plan(tuple(f"task-{n}" for n in range(50)), 11)
+    faults = [make.fault(type(f"Error{n}", (Exception,), {})("lost")) for n in range(30)]
+    script = {
+        spec.trial_id: make.record(spec, make.attempt(reward=None, faults=(faults[n % 30],)))
+        for n, spec in enumerate(plan.specs)
+    }
+    leaks = tuple(Leftover(kind="file", what=f"/tmp/{n}") for n in range(40))
+    launcher = make.launcher(script=script, leftover=[(), leaks])
+    work = run(plan, launcher, make.view(), supplies=make.roomy, settle_s=0.0)
+    text = printed(asyncio.run(work))
+    assert len(text.splitlines()) <= 60
+    assert "and 545 more failed trials, in the report's files" in text
+    assert "and 20 more classes, in the report's files" in text
+    assert "task-17 and 40 more" in text
+    assert "and 30 more left behind, in the report's files" in text
 
 
 @given(st.text(), st.text())

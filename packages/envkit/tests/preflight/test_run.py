@@ -49,7 +49,8 @@ def test_retries_faults_and_rewards_are_counted_apart(make: Any) -> None:
     assert report.fault_rate.value == 3 / 8
     assert (report.rewards.n, report.rewards.mean) == (5, 1.0)
     assert report.rewards.all_invalid_0 == 5 / 6
-    assert [trial.trial_id for trial in report.failed] == ["fact__000", "fact__001"]
+    assert [trial.trial_id for trial in report.failed] == ["fact__001", "fact__000"]
+    assert report.failed[1].trial_dir.name == "fact__000"  # where it faulted, not where it earned
     assert report.verdict is Verdict.FAIL
 
 

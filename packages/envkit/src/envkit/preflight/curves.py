@@ -22,6 +22,8 @@ LANES_HEIGHT: Final = 720
 LANE_MAX: Final = 16.0
 LABELLED_FROM: Final = 11.0
 """Pixels of a lane; a lower one cannot carry its name."""
+APART_FROM: Final = 4.0
+"""Lower lanes touch: gaps below a pixel flicker."""
 MOMENTS: Final = 240
 """Columns of the bands."""
 
@@ -95,7 +97,7 @@ def lanes(course: Course, scale: Scale) -> Html:
     return svg(
         height,
         scale.axis(20, height - 8),
-        _stretches(placed, scale, row * 0.86),
+        _stretches(placed, scale, row * (0.86 if row >= APART_FROM else 1.1)),
         [_tip(lane, scale, y, row) for lane, y in placed],
         [_fault(at, code, scale, y, row) for lane, y in placed for at, code in lane.faults],
         names,

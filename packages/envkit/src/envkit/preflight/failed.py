@@ -16,6 +16,7 @@ from envkit.preflight.soundness import is_unsound
 from envkit.preflight.text import one_line
 from envkit.preflight.types import FailedTrial, Plan
 from envkit.trial.record import TrialRecord
+from envkit.trial.request import attempt_name
 
 
 def reproduce(plan: Plan, task_dir: Path) -> str:
@@ -51,8 +52,8 @@ LOGS_SHOWN: Final = 50
 
 
 def failed_trials(plan: Plan, records: Iterable[TrialRecord]) -> tuple[FailedTrial, ...]:
-    """All of them, in the order of the records; the first ones with their logs."""
-    failed = [record for record in records if is_failed(plan, record)]
+    """All of them, those that were saved by another attempt last; the first ones with logs."""
+    failed = sorted((r for r in records if is_failed(plan, r)), key=_is_saved)
     return tuple(
         failed_trial(plan, record, with_log=n < LOGS_SHOWN) for n, record in enumerate(failed)
     )
@@ -60,6 +61,7 @@ def failed_trials(plan: Plan, records: Iterable[TrialRecord]) -> tuple[FailedTri
 
 def failed_trial(plan: Plan, record: TrialRecord, *, with_log: bool = True) -> FailedTrial:
     """Why it failed, the line that runs it again, and the last lines of its logs."""
+    place = _place(record)
     broken = {task.name: task for task in plan.broken}.get(record.task)
     return FailedTrial(
         trial_id=record.trial_id,
@@ -68,9 +70,23 @@ def failed_trial(plan: Plan, record: TrialRecord, *, with_log: bool = True) -> F
         reproduce=f"envkit lint {shlex.quote(str(broken.dir))}"
         if broken
         else reproduce(plan, _task_dir(plan, record)),
-        trial_dir=record.trial_dir,
-        log_tail=log_tail(record.trial_dir) if with_log and not broken else (),
+        trial_dir=place,
+        log_tail=log_tail(place) if with_log and not broken else (),
     )
+
+
+def _place(record: TrialRecord) -> Path:
+    """The directory of the attempt to look at: of a trial that was saved, the one that faulted."""
+    bad = next((a.number for a in record.attempts if a.faults), 0)
+    if not _is_saved(record) or not bad:
+        return record.trial_dir
+    return record.trial_dir.parent / attempt_name(record.trial_id, bad)
+
+
+def _is_saved(record: TrialRecord) -> bool:
+    """In the end it earned what it must."""
+    wrong = wrong_reward(record) or is_unsound(record)
+    return record.reward_valid and record.fault is None and not wrong
 
 
 def _why(record: TrialRecord) -> str:

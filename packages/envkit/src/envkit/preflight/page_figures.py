@@ -11,7 +11,7 @@ from envkit.preflight.knee import knee_line
 from envkit.preflight.markup import Child, Html, el
 from envkit.preflight.page_parts import Section, bar, folded, note, table
 from envkit.preflight.plots import legend, phase_class, phase_plot, reward_dots
-from envkit.preflight.report_text import NOT_LIVE, cpu_rows, reward_line
+from envkit.preflight.report_text import NOT_LIVE, reward_line
 from envkit.preflight.text import count, percent, seconds
 from envkit.preflight.types import Quantiles, Report
 
@@ -136,7 +136,7 @@ def _tasks(report: Report) -> Html:
         ]
         again = f"{count(row.graded_twice, 'trial')}, {row.graded_differently} differently"
         rows.append([*cells, again] if twice else cells)
-    head = ["task", "rewards, 0 to 1", "mean", "trials", "no valid reward", "faulted attempts",
+    head = ["task", "rewards, 0 to 1", "mean", "trials", "not valid", "faulted",
             "p50", "p95", "max", *(["graded twice"] if twice else [])]  # fmt: skip
     return table(head, rows, range(2, 9))
 
@@ -184,7 +184,7 @@ def _tools(report: Report) -> Html:
 
 
 def _cpu(report: Report) -> Html:
-    all_rows = cpu_rows(report)
+    all_rows = _cpu_rows(report)
     most = max((spent for _, _, spent, _ in all_rows), default=0.0)
     rows: list[list[Child]] = [
         [
@@ -197,3 +197,14 @@ def _cpu(report: Report) -> Html:
         for kind, name, spent, a_trial in all_rows
     ]
     return table(["by", "name", "", "a trial", "of the run"], rows, (3, 4))
+
+
+def _cpu_rows(report: Report) -> list[tuple[str, str, float, float | None]]:
+    """Kind, name, seconds of the run and seconds an attempt; shared work has none of the last."""
+    by_phase = [("phase", name, spent) for name, spent in report.cpu_by_phase.items()]
+    by_part = [("part", name, spent) for name, spent in report.cpu_s.items()]
+    attempts = max(1, report.attempts)
+    return [
+        *((kind, name, spent, spent / attempts) for kind, name, spent in (*by_phase, *by_part)),
+        *(("shared", name, spent, None) for name, spent in report.shared_cpu_s.items()),
+    ]

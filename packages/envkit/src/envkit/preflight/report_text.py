@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A report for a terminal: the verdict first, then what a person acts on.
+"""A report for a terminal, short: figures, what a person acts on, and last the verdict and why.
 
 Contract: text from outside (messages, task names, log lines) is printed as plain characters; it
-can neither colour, move nor forge a line.
+can neither colour, move nor forge a line. However many failed, it fits on two screens; the report's
+files hold all of it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from envkit.preflight import change_views, estimate, ramp_views
 from envkit.preflight.columns import columns
 from envkit.preflight.gate import rate_line
 from envkit.preflight.text import count, one_line, seconds
-from envkit.preflight.types import FailedTrial, Report, Rewards, Verdict
+from envkit.preflight.types import Report, Rewards, Verdict
 
 COLOUR: Final = {
     Verdict.PASS: "bold green",
@@ -26,8 +27,16 @@ COLOUR: Final = {
     Verdict.COULD_NOT_RUN: "bold red",
     Verdict.INTERRUPTED: "bold yellow",
 }
-FAILED_SHOWN: Final = 10
-"""More would push the verdict off the screen; the files hold all of them."""
+FAILED_SHOWN: Final = 5
+"""More would push what comes before off the screen."""
+ROWS_SHOWN: Final = 10
+"""Of faults and of what was left behind."""
+WHY_SHOWN: Final = 240
+"""Characters: two lines of a wide terminal."""
+MESSAGE_SHOWN: Final = 60
+"""Characters of an example's; the whole stands with its trial."""
+STALL_MS: Final = 250.0
+"""An event loop that stood still for so long is worth a word."""
 NOT_LIVE: Final = "no control groups here: a box's CPU seconds count in the phase in which it ends"
 
 
@@ -43,10 +52,7 @@ def _parts(report: Report) -> Iterator[RenderableType]:
         yield Text()
     if report.phases and not report.ramp:
         yield _phases(report)
-        yield Text()
-    if report.cpu_by_phase and not report.ramp:
-        yield _cpu(report)
-        if not report.cpu_is_live:
+        if report.cpu_by_phase and not report.cpu_is_live:
             yield Text(NOT_LIVE, style="dim")
         yield Text()
     if report.attempts:
@@ -54,6 +60,7 @@ def _parts(report: Report) -> Iterator[RenderableType]:
         yield Text()
     if report.faults:
         yield _faults(report)
+        yield from _rest(len(report.faults) - ROWS_SHOWN, "more class", "es")
         yield Text()
     yield from _failed(report)
     if report.comparison:
@@ -69,46 +76,44 @@ def _parts(report: Report) -> Iterator[RenderableType]:
 
 
 def _phases(report: Report) -> Table:
-    table = columns("phase", *("n", "p50", "p95", "p99", "max"))
-    for name, row in report.phases.items():
-        values = (seconds(value) for value in (row.p50, row.p95, row.p99, row.max))
-        table.add_row(Text(one_line(name, 30)), str(row.n), *values)
-    return table
-
-
-def _cpu(report: Report) -> Table:
-    table = columns("CPU seconds", "a trial", "of the run")
-    for kind, name, spent, a_trial in cpu_rows(report):
-        shown = f"{a_trial:.3f}" if a_trial is not None else ""
-        table.add_row(Text(one_line(f"{kind} {name}", 40)), shown, f"{spent:.1f}")
-    return table
-
-
-def cpu_rows(report: Report) -> list[tuple[str, str, float, float | None]]:
-    """Kind, name, seconds of the run and seconds an attempt; shared work has none of the last."""
-    by_phase = [("phase", name, spent) for name, spent in report.cpu_by_phase.items()]
-    by_part = [("part", name, spent) for name, spent in report.cpu_s.items()]
+    """Seconds by phase and, where they were read, CPU seconds a trial."""
+    spent = report.cpu_by_phase
+    table = columns("phase", "n", "p50", "p95", "p99", "max", *(["CPU s"] if spent else []))
     attempts = max(1, report.attempts)
-    return [
-        *((kind, name, spent, spent / attempts) for kind, name, spent in (*by_phase, *by_part)),
-        *(("shared", name, spent, None) for name, spent in report.shared_cpu_s.items()),
-    ]
+    for name, row in report.phases.items():
+        values = [seconds(value) for value in (row.p50, row.p95, row.p99, row.max)]
+        cpu = [f"{spent.get(name, 0.0) / attempts:.3f}"] if spent else []
+        table.add_row(Text(one_line(name, 30)), str(row.n), *values, *cpu)
+    return table
 
 
 def _figures(report: Report) -> Iterator[Text]:
     memory = f", {report.peak_memory_mib:,.0f} MiB" if report.peak_memory_mib is not None else ""
-    stall = report.loop_stall_ms
-    stalls = f", event loop stalled p99 {stall.p99:.0f} ms, max {stall.max:.0f} ms" if stall else ""
-    cpu = sum(report.cpu_s.values())
     yield Text(
         f"{count(report.trials, 'trial')}, {count(report.attempts, 'attempt')} "
-        f"in {seconds(report.seconds)}: {report.peak_live} live at the peak{memory}, "
-        f"{cpu:.1f} CPU s{stalls}"
+        f"in {seconds(report.seconds)}: {report.peak_live} live at the peak{memory}"
     )
+    yield Text(_cpu(report))
+    stall = report.loop_stall_ms
+    if stall and stall.max >= STALL_MS:
+        yield Text(f"event loop stalled p99 {stall.p99:.0f} ms, max {stall.max:.0f} ms")
     for line in history(report):
         yield Text(one_line(line, 1000))
     yield Text(f"reward {reward_line(report.rewards, report.trials)}")
-    yield Text(f"faults {rate_line(report.fault_rate)}")
+    if report.verdict is not Verdict.PASS:  # a pass says it below
+        yield Text(f"faults {rate_line(report.fault_rate)}")
+
+
+def _cpu(report: Report) -> str:
+    """``CPU 0.72 s a trial (boxes 0.3, ...), 6.4 s shared``."""
+    attempts = max(1, report.attempts)
+    parts = ", ".join(
+        f"{one_line(name, 30)} {spent / attempts:.2f}" for name, spent in report.cpu_s.items()
+    )
+    each = f" ({parts})" if parts else ""
+    shared = sum(report.shared_cpu_s.values())
+    rest = f", {shared:.1f} s shared by all" if shared else ""
+    return f"CPU {sum(report.cpu_s.values()) / attempts:.2f} s a trial{each}{rest}"
 
 
 def history(report: Report) -> Iterator[str]:
@@ -133,9 +138,10 @@ def reward_line(rewards: Rewards, trials: int) -> str:
 
 
 def _faults(report: Report) -> Table:
-    table = columns("fault", "count", "retried", left=("owner", "example"))
-    for row in report.faults:
-        example = f"{row.example_trial} in {row.example_phase}: {row.example_message}"
+    table = columns("fault", "count", "run again", left=("owner", "example"))
+    for row in report.faults[:ROWS_SHOWN]:
+        message = one_line(row.example_message, MESSAGE_SHOWN)
+        example = f"{row.example_trial} in {row.example_phase}: {message}"
         table.add_row(
             Text(one_line(row.code, 40)),
             str(row.count),
@@ -148,35 +154,39 @@ def _faults(report: Report) -> Table:
 
 def _failed(report: Report) -> Iterator[Text]:
     for trial in report.failed[:FAILED_SHOWN]:
-        yield from _failed_trial(trial)
-    rest = len(report.failed) - FAILED_SHOWN
-    if rest > 0:
-        yield Text(f"and {count(rest, 'more failed trial')}, in the report's files")
+        yield Text.assemble(
+            (one_line(trial.trial_id, 80), "bold"), f"  {one_line(trial.why, WHY_SHOWN)}"
+        )
+        yield Text.assemble(("  again ", "dim"), one_line(trial.reproduce, 1000))
+    yield from _rest(len(report.failed) - FAILED_SHOWN, "more failed trial")
     if report.failed:
         yield Text()
 
 
-def _failed_trial(trial: FailedTrial) -> Iterator[Text]:
-    yield Text.assemble((one_line(trial.trial_id, 80), "bold"), f"  {one_line(trial.why, 400)}")
-    yield Text.assemble(("  again ", "dim"), one_line(trial.reproduce, 1000))
-    yield Text.assemble(("  files ", "dim"), one_line(trial.trial_dir, 400))
-
-
 def _quarantine(report: Report) -> Iterator[Text]:
-    """One line a task; its reasons by their names, what was seen is in the files."""
-    for each in report.quarantine[:FAILED_SHOWN]:
-        codes = ", ".join(reason.code for reason in each.reasons)
-        yield Text(f"not to be trained on  {one_line(each.task, 80)}: {codes}", style="yellow")
-    rest = len(report.quarantine) - FAILED_SHOWN
-    if rest > 0:
-        yield Text(f"and {count(rest, 'more task')} not to be trained on, in the report's files")
+    """One line a reason; what was seen is in the files."""
+    by_reason: dict[str, list[str]] = {}
+    for each in report.quarantine:
+        for reason in each.reasons:
+            by_reason.setdefault(reason.code, []).append(one_line(each.task, 80))
+    for code, tasks in by_reason.items():
+        more = f" and {len(tasks) - ROWS_SHOWN} more" if len(tasks) > ROWS_SHOWN else ""
+        named = f"{', '.join(tasks[:ROWS_SHOWN])}{more}"
+        yield Text(f"not to be trained on ({code})  {named}", style="yellow")
     if report.quarantine:
         yield Text()
 
 
 def _leaks(report: Report) -> Iterator[Text]:
-    for leak in report.leaks:
+    for leak in report.leaks[:ROWS_SHOWN]:
         yield Text(f"left behind  {leak.kind}  {one_line(leak.what, 200)}", style="red")
+    yield from _rest(len(report.leaks) - ROWS_SHOWN, "more left behind", "")
+
+
+def _rest(n: int, what: str, plural: str = "s") -> Iterator[Text]:
+    """What a list does not show."""
+    if n > 0:
+        yield Text(f"and {n} {what}{plural if n > 1 else ''}, in the report's files")
 
 
 def _verdict(report: Report) -> Iterator[Text]:
