@@ -39,8 +39,10 @@ def measured(make: Any) -> Report:
         )
         for name, ratio in (("act", point), ("faults", none))
     ]  # fmt: skip
+    assert report.plan
     return replace(
         report,
+        plan=replace(report.plan, chaos=Path("rules.toml")),
         comparison=Comparison(baseline="before/report.json", changes=tuple(changes)),
         estimate=estimate(report.records, parse_training("steps=2,prompts=2,samples=2"), 4),
         ramp=ramp_of([level(2, 1.0, 3.0), level(8, 2.0, 6.0)]),
@@ -60,6 +62,7 @@ def test_what_was_measured_is_there_to_be_read(make: Any) -> None:
     assert again.comparison
     assert cells(again.comparison.changes[0])[-1] == "worse"
     assert again.course.readings
+    assert "faults were injected by rules.toml" in printed(again)
     assert again.course.lanes
 
 

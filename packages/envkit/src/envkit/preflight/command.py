@@ -266,6 +266,7 @@ def _run(start: _Start, measures: Measures) -> Report:
 def _plan(start: _Start) -> tuple[Plan, tuple[Plan, ...]]:
     """The trials of a run; of a ramp, those of each level too."""
     plan = make_plan(_request(start.options, start.place, start.run_token))
+    plan = replace(plan, chaos=start.options.chaos)
     at = _levels(start.options)
     levels = plans_of(plan, at, start.options.repeat) if at and plan.specs else ()
     plan = whole(plan, levels) if levels else plan

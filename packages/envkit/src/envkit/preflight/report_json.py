@@ -127,6 +127,7 @@ def _plan_json(plan: Plan | None) -> dict[str, Any]:
         "max_fault_rate": plan.max_fault_rate,
         "run_token": plan.run_token,
         "rerun_of": str(plan.rerun_of) if plan.rerun_of else None,
+        "chaos": str(plan.chaos) if plan.chaos else None,
         "broken": [
             {"task": task.name, "dir": str(task.dir), "problems": list(task.problems)}
             for task in plan.broken

@@ -127,6 +127,7 @@ def _plan(told: Mapping[str, Any]) -> Plan:
         seed=told["seed"],
         max_fault_rate=told["max_fault_rate"],
         rerun_of=Path(told["rerun_of"]) if told["rerun_of"] else None,
+        chaos=Path(told["chaos"]) if told["chaos"] else None,
     )
 
 

@@ -124,6 +124,11 @@ def history(report: Report) -> Iterator[str]:
         yield f"resumed {times}; {cut_off} under way at an end of its process ran again"
     if report.plan and report.plan.rerun_of:
         yield f"only trials that failed in {report.plan.rerun_of}"
+    if report.plan and report.plan.chaos:
+        yield (
+            f"faults were injected by {report.plan.chaos}, so a failed gate says little; what "
+            "became of each: envkit preflight --score-chaos and this report's directory"
+        )
 
 
 def reward_line(rewards: Rewards, trials: int) -> str:

@@ -220,6 +220,8 @@ class Plan:
     starts_per_s: float = STARTS_PER_S
     rerun_of: Path | None = None
     """The directory of the run whose failed trials these are."""
+    chaos: Path | None = None
+    """The rules by which faults are injected; None where none are."""
 
     def __post_init__(self) -> None:
         ids = Counter(each.trial_id for each in (*self.specs, *self.broken))
