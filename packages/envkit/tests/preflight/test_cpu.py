@@ -74,7 +74,7 @@ def test_every_form_of_a_report_has_the_seconds_of_the_run_and_of_a_trial(make: 
     console = Console(width=100, file=io.StringIO())
     print_report(report, console)
     told = console.file.getvalue()
-    assert "CPU 2.25 s a trial (trial 1.50, forks 0.75), 2.2 s shared by all" in told
+    assert "2.25 CPU s a trial and 2.2 shared" in told
     page = " ".join(re.sub("<[^>]*>", " ", to_html(report)).split())
     assert "phase act 1.500 3.0" in page
     assert "part forks 0.750 1.5" in page

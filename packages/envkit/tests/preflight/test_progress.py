@@ -57,6 +57,15 @@ def test_a_phase_of_another_harness_is_shown_after_ours(make: Any) -> None:
     assert list(board.in_phase())[-1] == "warp"
 
 
+def test_phases_that_few_runs_have_show_once_a_trial_was_in_them() -> None:
+    board = Board(total=1)
+    assert {"think", "idle", "regrade"}.isdisjoint(board.in_phase())
+    board.add(TrialPhase(trial_id="x", phase="think"))
+    assert board.in_phase()["think"] == 1
+    board.add(TrialPhase(trial_id="x", phase="act"))
+    assert board.in_phase()["think"] == 0
+
+
 def test_plain_lines_name_each_ended_trial_and_its_fault(make: Any) -> None:
     plan = make.plan(("fact",), 2)
     died = make.attempt(reward=None, faults=(make.fault(ServerDisconnected("gone\x1b[2J\nPASS")),))

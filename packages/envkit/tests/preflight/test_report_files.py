@@ -153,8 +153,7 @@ collect  6  200 ms  200 ms  200 ms  200 ms
 grade    6   1.0 s   1.0 s   1.0 s   1.0 s
 stop     6  100 ms  100 ms  100 ms  100 ms
 
-6 trials, 6 attempts in TIME: 6 live at the peak, 640 MiB
-CPU 0.75 s a trial (trial 0.50, boxes 0.25)
+6 trials, 6 attempts in TIME: 6 live at the peak, 640 MiB, 0.75 CPU s a trial
 reward mean 1.000 over 6 valid of 6 (95 % Wilson interval 0.610 to 1.000; all invalid as 0: 1.000, as 1: 1.000)
 
 PASS  6 trials with reward 1.0 everywhere, 6 at once
@@ -169,8 +168,7 @@ def test_the_text_of_a_clean_run_is_as_it_was(make: Any) -> None:
 
 
 FAILED = """\
-6 trials, 6 attempts in TIME: 6 live at the peak, 640 MiB
-CPU 0.75 s a trial (trial 0.50, boxes 0.25)
+6 trials, 6 attempts in TIME: 6 live at the peak, 640 MiB, 0.75 CPU s a trial
 reward mean 0.917 over 6 valid of 6 (95 % t interval 0.702 to 1.000; all invalid as 0: 0.917, as 1: 0.917)
 faults 16.67 % (95 % Wilson interval 3.01 % to 56.35 %)
 
@@ -225,6 +223,18 @@ def test_the_text_of_hundreds_of_lost_trials_fits_on_two_screens(make: Any) -> N
     assert "and 20 more classes, in the report's files" in text
     assert "task-17 and 40 more" in text
     assert "and 30 more left behind, in the report's files" in text
+
+
+def test_on_a_narrow_terminal_figures_fold_between_words_and_commands_stay_whole(
+    make: Any,
+) -> None:
+    plan = make.plan()
+    script = {"fact__000": make.record(plan.specs[0], make.attempt(reward=0.5))}
+    work = run(plan, make.launcher(script=script), make.view(), supplies=make.roomy)
+    lines = printed(asyncio.run(work), width=80).splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith("reward mean"))
+    assert " ".join(lines[start : start + 2]).endswith("all invalid as 0: 0.917, as 1: 0.917)")
+    assert [line for line in lines if "--seed 0" in line and "again envkit preflight" in line]
 
 
 @given(st.text(), st.text())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Final
 
 from envkit.preflight.gate import faulted, wrong_reward
 from envkit.preflight.text import one_line, seconds
@@ -22,6 +23,9 @@ from envkit.preflight.types import (
 )
 from envkit.trial.record import TrialRecord
 
+SELDOM: Final = frozenset({"idle", "think", "regrade"})
+"""Phases that a run has only where they were asked for."""
+
 
 @dataclass(slots=True)
 class Board:
@@ -33,6 +37,7 @@ class Board:
     ended: list[TrialRecord] = field(default_factory=list[TrialRecord])
     gauges: RunGauges | None = None
     faulted_attempts: int = 0
+    seen: set[str] = field(default_factory=set[str])
 
     def add(self, event: Event) -> None:
         match event:
@@ -52,9 +57,14 @@ class Board:
                 pass
 
     def in_phase(self) -> dict[str, int]:
-        """How many trials are in each phase now, in the order of the phases."""
+        """How many trials are in each phase now, in the order of the phases.
+
+        Phases that only some runs have are there once a trial was seen in them.
+        """
         counts = Counter(self.phase.values())
-        names = [*PHASES, *sorted(set(counts) - set(PHASES))]
+        self.seen |= counts.keys()
+        usual = [name for name in PHASES if name in self.seen or name not in SELDOM]
+        names = [*usual, *sorted(set(counts) - set(PHASES))]
         return {name: counts[name] for name in names}
 
     def line(self) -> str:

@@ -40,10 +40,18 @@ STALL_MS: Final = 250.0
 NOT_LIVE: Final = "no control groups here: a box's CPU seconds count in the phase in which it ends"
 
 
+class _Prose(Text):
+    """A line of words of ours and figures, folded between words where it is too long.
+
+    Any other is one line, however long: a command stays whole when it is copied, and text from
+    outside never begins a line.
+    """
+
+
 def print_report(report: Report, console: Console) -> None:
     """Prints the whole report."""
     for part in _parts(report):
-        console.print(part, soft_wrap=isinstance(part, Text))
+        console.print(part, soft_wrap=isinstance(part, Text) and not isinstance(part, _Prose))
 
 
 def _parts(report: Report) -> Iterator[RenderableType]:
@@ -89,31 +97,25 @@ def _phases(report: Report) -> Table:
 
 def _figures(report: Report) -> Iterator[Text]:
     memory = f", {report.peak_memory_mib:,.0f} MiB" if report.peak_memory_mib is not None else ""
-    yield Text(
+    yield _Prose(
         f"{count(report.trials, 'trial')}, {count(report.attempts, 'attempt')} "
-        f"in {seconds(report.seconds)}: {report.peak_live} live at the peak{memory}"
+        f"in {seconds(report.seconds)}: {report.peak_live} live at the peak{memory}, {_cpu(report)}"
     )
-    yield Text(_cpu(report))
     stall = report.loop_stall_ms
     if stall and stall.max >= STALL_MS:
-        yield Text(f"event loop stalled p99 {stall.p99:.0f} ms, max {stall.max:.0f} ms")
+        yield _Prose(f"event loop stalled p99 {stall.p99:.0f} ms, max {stall.max:.0f} ms")
     for line in history(report):
         yield Text(one_line(line, 1000))
-    yield Text(f"reward {reward_line(report.rewards, report.trials)}")
+    yield _Prose(f"reward {reward_line(report.rewards, report.trials)}")
     if report.verdict is not Verdict.PASS:  # a pass says it below
-        yield Text(f"faults {rate_line(report.fault_rate)}")
+        yield _Prose(f"faults {rate_line(report.fault_rate)}")
 
 
 def _cpu(report: Report) -> str:
-    """``CPU 0.72 s a trial (boxes 0.3, ...), 6.4 s shared``."""
-    attempts = max(1, report.attempts)
-    parts = ", ".join(
-        f"{one_line(name, 30)} {spent / attempts:.2f}" for name, spent in report.cpu_s.items()
-    )
-    each = f" ({parts})" if parts else ""
+    """``0.72 CPU s a trial and 6.4 shared``."""
+    a_trial = sum(report.cpu_s.values()) / max(1, report.attempts)
     shared = sum(report.shared_cpu_s.values())
-    rest = f", {shared:.1f} s shared by all" if shared else ""
-    return f"CPU {sum(report.cpu_s.values()) / attempts:.2f} s a trial{each}{rest}"
+    return f"{a_trial:.2f} CPU s a trial{f' and {shared:.1f} shared' if shared else ''}"
 
 
 def history(report: Report) -> Iterator[str]:
