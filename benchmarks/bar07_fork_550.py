@@ -153,6 +153,7 @@ def peer(count: int) -> dict[str, Any]:
             ours_end, theirs = spawn.Pipe(duplex=False)
             process = spawn.Process(target=spawned, args=(folder, theirs), daemon=True)
             process.start()
+            theirs.close()
             if not ours_end.poll(ANSWER_S):
                 raise SystemExit("a spawned process did not come up")
             port = ours_end.recv()
