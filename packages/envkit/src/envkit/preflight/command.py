@@ -11,7 +11,6 @@ import asyncio
 import logging
 import secrets
 import shlex
-import signal
 import sys
 import tempfile
 from collections.abc import Callable, Coroutine
@@ -36,6 +35,7 @@ from envkit.preflight.again import (
 )
 from envkit.preflight.asked import Asked, as_asked, read_asked, write_asked
 from envkit.preflight.chaos.command import arm, score_chaos
+from envkit.preflight.interrupt import interruptible
 from envkit.preflight.journal import Journal
 from envkit.preflight.measures import Measures, read_measures
 from envkit.preflight.outputs import check_outputs, write_outputs
@@ -256,9 +256,9 @@ def _run(start: _Start, measures: Measures) -> Report:
     journal = Journal(start.place.root, cut_off=past.cut_off, resumable=not levels)
     try:
         if levels:
-            return asyncio.run(_interruptible(_ramp(plan, levels)))
+            return asyncio.run(interruptible(_ramp(plan, levels)))
         view = _view(plan, past)
-        return asyncio.run(_interruptible(run(plan, launcher, view, past=past, journal=journal)))
+        return asyncio.run(interruptible(run(plan, launcher, view, past=past, journal=journal)))
     finally:
         journal.close()
 
@@ -286,14 +286,6 @@ def _past(start: _Start, plan: Plan) -> Past:
         return take_up(root, start.place.trials, plan)
     except OSError as error:
         raise HarnessError(f"{error.filename}: {error.strerror}; cannot be moved aside") from error
-
-
-async def _interruptible(work: Coroutine[Any, Any, Report]) -> Report:
-    """SIGTERM, as a build system sends it, ends a run as Ctrl-C does."""
-    task = asyncio.current_task()
-    if task is not None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    return await work
 
 
 def _view(plan: Plan, past: Past = NOTHING) -> View:
