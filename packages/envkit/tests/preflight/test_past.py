@@ -126,6 +126,17 @@ def test_temporary_files_go_and_other_things_are_moved_aside_uncounted(plan: Pla
     assert [path.name for path in aside.iterdir()] == ["sandbox.log"]
 
 
+def test_what_was_cut_off_is_counted_over_all_kills_and_once(plan: Plan) -> None:
+    first, second, _ = plan.specs
+    cut_off = 0
+    for trials in ((first, second), (first,), ()):
+        for spec in trials:
+            (plan.out_dir / spec.trial_id).mkdir()
+        Journal(plan.out_dir.parent, cut_off=cut_off).close()
+        cut_off = taken(plan).cut_off
+    assert cut_off == 3
+
+
 def test_each_kill_has_a_place_of_its_own_for_what_it_cut_off(plan: Plan) -> None:
     trial = plan.specs[0].trial_id
     for kill in (1, 2):

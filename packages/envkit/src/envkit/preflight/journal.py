@@ -34,7 +34,7 @@ class Journal:
     """The journal of one process of a run."""
 
     def __init__(self, root: Path, *, cut_off: int = 0, resumable: bool = True) -> None:
-        """Begin; ``cut_off`` attempts of an earlier process are run again by this one."""
+        """Begin; ``cut_off`` attempts were under way when processes before this one ended."""
         self.resumable = resumable
         """Whether another process may go on with the run."""
         self._root = root
@@ -105,7 +105,7 @@ def read_journal(root: Path) -> Told:
     return Told(
         processes=len(processes),
         seconds=sum(lines[-1]["at"] for lines in processes),
-        cut_off=sum(lines[0].get("cut_off", 0) for lines in processes),
+        cut_off=processes[-1][0].get("cut_off", 0) if processes else 0,
         gauges=tuple(gauges for read in readings for gauges in read),
         events=tuple(_events(processes)),
         shared_cpu_s=summed(*(read[-1].shared_cpu_s for read in readings if read)),
