@@ -28,7 +28,10 @@ LIVE_NOTE: Final = (
     "The dashed line is the concurrency asked for; the vertical line is where the first wave, all "
     "of it up with answering gateways, goes on."
 )
-MEMORY_NOTE: Final = "Memory that this machine could give less of than before the run."
+MEMORY_NOTE: Final = (
+    "Memory that this machine could give less of than before the run; what else runs there shows "
+    "in it too."
+)
 SLOWEST_NOTE: Final = (
     "Phases, and in place of an act whose calls its agent wrote down those calls. Waits that were "
     "asked for and the barrier are left out; of one operation at most five are listed."
