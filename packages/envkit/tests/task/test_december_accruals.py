@@ -141,7 +141,9 @@ def test_another_way_to_write_it_counts(
         (lambda rows: rows.pop(), {"hours", "total"}),
         (lambda rows: rows.pop(3), {"hours", "merrowfield"}),
         (lambda rows: rows.insert(7, ["HP-2507", "174", "140,000.00"]), {"hours"}),
+        (lambda rows: rows.insert(3, ["HP-2504", "304", "69,365.75"]), {"hours", "merrowfield"}),
         (lambda rows: rows.insert(4, ["HP-2504", "304", "69,365.75"]), {"hours", "merrowfield"}),
+        (put(1, 0, "HP-2501, HP-2503"), {"hours", "plain"}),
     ],
 )
 def test_a_near_miss_loses_what_it_spoilt(

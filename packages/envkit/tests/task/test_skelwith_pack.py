@@ -77,12 +77,15 @@ def cell(row: int, column: int, text: str) -> Callable[[Deck], None]:
 
 
 def chart(
-    budget: tuple[int, ...], worked: tuple[int, ...], names: tuple[str, ...] = ("Budget", "Worked")
+    budget: tuple[int, ...],
+    worked: tuple[int, ...],
+    names: tuple[str, ...] = ("Budget", "Worked"),
+    grades: tuple[str, ...] = GRADES,
 ) -> Callable[[Deck], None]:
     def change(deck: Deck) -> None:
         data = CategoryChartData()
-        data.categories = GRADES
-        for name, hours in zip(names, (budget, worked), strict=False):
+        data.categories = grades
+        for name, hours in zip(names, (budget, worked, worked), strict=False):
             data.add_series(name, hours)
         named(deck.slides[2].shapes, "Hours chart").chart.replace_data(data)
 
@@ -210,6 +213,8 @@ def test_another_way_to_write_a_number_counts(
         (chart(WORKED, BUDGET), {"chart"}),
         (chart(BUDGET, WORKED, ("Budget",)), {"chart"}),
         (chart(BUDGET, WORKED, ("Budget", "Hours")), {"chart"}),
+        (chart(BUDGET, WORKED, ("Budget", "Worked", "Left")), {"chart"}),
+        (chart(BUDGET, WORKED, grades=("Manager", "Partner", *GRADES[2:])), {"chart"}),
         (box("104 % of budgeted hours used"), {"hours_used"}),
         (box("108 % of budgeted hours used"), {"hours_used"}),
         (box("105 % used"), {"hours_used"}),
@@ -237,6 +242,10 @@ def test_another_way_to_write_a_number_counts(
         ),
         (
             lambda deck: setattr(named(deck.slides[2].shapes, "Hours table"), "name", "Table 2"),
+            {"table", "rest_intact"},
+        ),
+        (
+            lambda deck: setattr(named(deck.slides[2].shapes, "Source"), "name", "Hours table"),
             {"table", "rest_intact"},
         ),
         (
@@ -289,6 +298,15 @@ def test_a_picture_of_a_chart_is_no_chart(
     assert missed(verify, path) == {"chart"}
     rewrite(path, r"\.xlsx$", lambda _: b"PK")
     assert missed(verify, path) == {"chart"}
+
+
+def test_a_chart_that_shows_other_numbers_than_its_workbook_is_wrong(
+    verify: ModuleType, untouched: Path, tmp_path: Path
+) -> None:
+    failing(verify, untouched, tmp_path, solve)
+    shown = re.compile(rb"(<c:v>)910(?:\.0)?(</c:v>)")
+    rewrite(tmp_path / "pack.pptx", "charts/chart", lambda xml: shown.sub(rb"\g<1>886\2", xml))
+    assert missed(verify, tmp_path / "pack.pptx") == {"chart"}
 
 
 def test_one_edit_alone_gets_its_part(verify: ModuleType, untouched: Path, tmp_path: Path) -> None:
