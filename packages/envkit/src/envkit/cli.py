@@ -142,6 +142,15 @@ def preflight(
         float | None,
         typer.Option(metavar="N", help="Trials that begin a second, at most. Default: 25."),
     ] = None,
+    turns: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Trials that work at once; the others wait their turn, the furthest goes first. "
+            "0 for all. Default: 4 a core.",
+        ),
+    ] = None,
     seed: Annotated[
         int, typer.Option(help="Seeds the jitter of starts and retries, and what is drawn.")
     ] = 0,
@@ -225,6 +234,7 @@ def preflight(
                 hold=hold,
                 grade_twice=grade_twice,
                 starts_per_s=starts_per_s,
+                turns=turns,
                 agent_arg=tuple(agent_arg or ()),
                 env_arg=tuple(env_arg or ()),
                 as_json=as_json,

@@ -31,6 +31,7 @@ from envkit.agent.toolbelt import list_checked
 from envkit.deadline import DEFAULT_BUDGETS, within
 from envkit.fault import HarnessError, TaskError, UnexpectedToolError
 from envkit.sandbox.ledger import ledger
+from envkit.sandbox.session import rest, turn
 
 FINAL_ANSWER = "/logs/artifacts/final_answer.txt"
 """Where the agent's answer lies in the box; Harbor always collects this directory."""
@@ -154,10 +155,12 @@ class ReplayAgent(BaseAgent):
             await client.list_tools()
 
     async def _replay(self, client: ToolClient, call: Call) -> None:
-        call_id = f"replay-{len(self._done) + 1}"
+        number = len(self._done) + 1
+        waited_s = await turn(number)
+        call_id = f"replay-{number}"
         result = await client.call(call.tool, call.arguments, call_id=call_id)
         self._done.append((call, result))
-        self._log(call, result)
+        self._log(call, result, waited_s)
         if not result.ok and not call.expect_error and result.structured.get("owner") == "model":
             said = result.text[:_HEAD_CHARS]
             raise TaskError(f"{call.tool} refused what the recording asks of it: {said}")
@@ -174,7 +177,7 @@ class ReplayAgent(BaseAgent):
         await within("transfer", self._budgets.transfer_s, upload)
         self._answered = True
 
-    def _log(self, call: Call, result: ToolResult) -> None:
+    def _log(self, call: Call, result: ToolResult, waited_s: float) -> None:
         line = {
             "at": time.time(),
             "call_id": result.call_id,
@@ -182,6 +185,7 @@ class ReplayAgent(BaseAgent):
             "ok": result.ok,
             "code": result.code,
             "seconds": round(result.seconds, 6),
+            "waited_s": round(waited_s, 6),
             "text": result.text[:_HEAD_CHARS],
         }
         with (self.logs_dir / "calls.jsonl").open("a", encoding="utf-8") as file:
@@ -204,6 +208,7 @@ async def _spend(phase: str, seconds: float) -> None:
     """Wait, and have it booked under a name of its own."""
     if seconds:
         with ledger().during(phase):
+            rest()
             await asyncio.sleep(seconds)
 
 

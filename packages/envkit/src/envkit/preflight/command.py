@@ -76,6 +76,7 @@ class Options:
     """Seconds."""
     grade_twice: bool = False
     starts_per_s: float | None = None
+    turns: int | None = None
     agent_arg: tuple[str, ...] = ()
     """``name=value``"""
     env_arg: tuple[str, ...] = ()
@@ -312,6 +313,7 @@ def _request(options: Options, place: Place, token: str) -> Request:
         hold_s=options.hold,
         grade_twice=options.grade_twice,
         starts_per_s=options.starts_per_s,
+        turns=options.turns,
         agent_args=options.agent_arg,
         env_args=options.env_arg,
     )
@@ -371,6 +373,7 @@ def _launcher(plan: Plan, past: Past, chaos: Path | None = None) -> Launcher:
             run_token=plan.run_token,
             seed=plan.seed,
             starts_per_s=plan.starts_per_s,
+            turns=plan.turns,
             earlier=past.earlier,
             chaos=chaos,
         ),

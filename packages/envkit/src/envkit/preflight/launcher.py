@@ -46,6 +46,7 @@ from envkit.sandbox.pace import Pace
 from envkit.sandbox.prepare import Prepared, prepare
 from envkit.sandbox.reaper import remnants
 from envkit.sandbox.session import Server, forkserver
+from envkit.sandbox.turns import TURNS_A_CORE
 from envkit.trial.record import Attempt, TrialRecord, decided_by, write_record, write_taken
 from envkit.trial.request import TrialRequest, attempt_name
 
@@ -96,6 +97,7 @@ class ForkServerLauncher:
         self._starts = Starts(
             math.ceil(STARTS_A_CORE * cores()), Pace(options.starts_per_s, self._random)
         )
+        self._turns = _turns(options.turns)
         self._barrier = Barrier()
         self._memory_before = 0.0
         self._temporary = options.out_dir.absolute() / TEMPORARY
@@ -117,7 +119,12 @@ class ForkServerLauncher:
         async with (
             self._temporary_files() as tmp,
             forkserver(
-                run=run, on_event=self._hear, log=log, tmp=tmp, roots=_roots(trials)
+                run=run,
+                on_event=self._hear,
+                log=log,
+                tmp=tmp,
+                roots=_roots(trials),
+                turns=self._turns,
             ) as server,
             asyncio.TaskGroup() as group,
         ):
@@ -281,6 +288,10 @@ def _roots(trials: Sequence[_Trial]) -> list[Path]:
     """Whose interpreters are warmed before the first trial starts."""
     prepared = [trial.prepared for trial in trials]
     return sorted({p.root for p in prepared if isinstance(p, Prepared)})
+
+
+def _turns(asked: int | None) -> int:
+    return math.ceil(TURNS_A_CORE * cores()) if asked is None else asked
 
 
 def _started(spec: TrialSpec) -> TrialStarted:

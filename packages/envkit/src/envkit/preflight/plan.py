@@ -59,6 +59,8 @@ class Request:
     """Grade every trial a second time; else the first of each task that has several."""
     starts_per_s: float | None = None
     """None is the rate that suits our own boxes."""
+    turns: int | None = None
+    """How many trials work at once; None for a few a core, 0 for all."""
     agent_args: tuple[str, ...] = ()
     """``name=value`` for an agent of the user's own."""
     env_args: tuple[str, ...] = ()
@@ -127,6 +129,7 @@ def make_plan(request: Request) -> Plan:
         seed=request.seed,
         max_fault_rate=request.max_fault_rate,
         starts_per_s=starts_of(request.starts_per_s),
+        turns=request.turns,
     )
 
 

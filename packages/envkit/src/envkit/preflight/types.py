@@ -74,6 +74,8 @@ class RunOptions:
     """Seeds the jitter of starts and retries, so that a run can be repeated."""
     starts_per_s: float = STARTS_PER_S
     """How many attempts begin a second, at most."""
+    turns: int | None = None
+    """How many trials work at once; None for a few a core, 0 for all."""
     budgets: Budgets = DEFAULT_BUDGETS
     chaos: Path | None = None
     """Where `envkit.preflight.chaos.choose` left the faults that are to strike; None for none."""
@@ -218,6 +220,8 @@ class Plan:
     max_fault_rate: float = 0.005
     """A fraction: the share of attempts that may fault."""
     starts_per_s: float = STARTS_PER_S
+    turns: int | None = None
+    """How many trials work at once; None for a few a core, 0 for all."""
     rerun_of: Path | None = None
     """The directory of the run whose failed trials these are."""
     chaos: Path | None = None

@@ -9,7 +9,7 @@ nursery.
 
 Operations on the control channel: ``trial`` (fork one), ``attach`` (serve one that runs
 elsewhere), ``stop`` (kill one), ``tell`` (forward an event to one), ``census`` (what is alive).
-On a trial's channel: ``open``, ``exec``, ``kill``, ``sweep``, ``transfer``, ``gateway``,
+On a trial's channel: ``open``, ``exec``, ``kill``, ``sweep``, ``transfer``, ``turn``, ``gateway``,
 ``usage``, ``parts``, ``close``. On a gateway's channel: ``exec`` and ``kill`` in its one box.
 """
 
@@ -36,6 +36,7 @@ from envkit.sandbox.lodging import Closed, Lodging, open_lodging
 from envkit.sandbox.meter import Meter
 from envkit.sandbox.spec import BoxSpec, ServerSettings
 from envkit.sandbox.stage import Stage
+from envkit.sandbox.turns import Turns
 from envkit.sandbox.warm.parent import Zygotes
 
 
@@ -61,6 +62,7 @@ class ForkServer:
         self._meters: dict[str, Meter] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._done = asyncio.Event()
+        self._turns = Turns(settings.turns)
         self._warm = asyncio.Event()
         self._nursery_pid = nursery.pid
         self._nursery = Channel(
@@ -127,6 +129,7 @@ class ForkServer:
             ended = await asking
         finally:
             self._trials.pop(trial).close()
+            self._turns.give(trial)
             await self._evict(trial)
             self._meters.pop(trial)
         told = {name: ended[name] for name in ("code", "cpu_s", "peak_memory_mib")}
@@ -134,6 +137,9 @@ class ForkServer:
 
     def _hear(self, trial: str, event: dict[str, Any]) -> None:
         """Pass on what a trial says; a phase also ends the account of the one before."""
+        if event["event"] == "rest":
+            self._turns.give(trial)
+            return
         if event["event"] == "phase":
             boxes_s = sum(lodging.cpu_s() for lodging in self._of(trial))
             self._meters[trial].enter(event["phase"], event["cpu_s"], boxes_s)
@@ -217,6 +223,9 @@ class ForkServer:
         async def gateway(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
             return await named(request, fds).start_gateway(request, fds, self._nursery)
 
+        async def turn(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+            return {"waited_s": await self._turns.take(trial, request["rank"])}
+
         async def usage(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
             lodging = named(request)
             door = lodging.door
@@ -239,6 +248,7 @@ class ForkServer:
             "sweep": sweep,
             "transfer": transfer,
             "gateway": gateway,
+            "turn": turn,
             "usage": usage,
             "parts": parts,
             "close": close,

@@ -86,6 +86,14 @@ class Session:
             self.prepared[task_dir] = prepare(task_dir)
         return self.prepared[task_dir]
 
+    async def turn(self, rank: int) -> float:
+        """Wait until this trial may work, see `envkit.sandbox.turns`; seconds waited."""
+        return float((await self.channel.ask("turn", rank=rank))["waited_s"])
+
+    def rest(self) -> None:
+        """This trial waits for something else: another may work."""
+        self.channel.tell("rest")
+
     def _event(self, message: dict[str, Any]) -> None:
         if message["event"] == "go":
             self.go.set()
@@ -104,6 +112,20 @@ def adopt(session: Session) -> None:
     """Make this the session of the process."""
     global _current
     _current = session
+
+
+async def turn(rank: int) -> float:
+    """Wait until this process's trial may work on this machine's cores; seconds waited.
+
+    ``rank`` says how far it is. Nobody waits where no run bounds its trials.
+    """
+    return await _current.turn(rank) if _current else 0.0
+
+
+def rest() -> None:
+    """This process's trial waits for something that is not this machine: let another work."""
+    if _current:
+        _current.rest()
 
 
 async def session() -> Session:
@@ -164,11 +186,13 @@ async def forkserver(
     log: Path | None = None,
     tmp: Path | None = None,
     roots: Sequence[Path] = (),
+    turns: int = 0,
 ) -> AsyncGenerator[Server]:
     """Start a fork server; on leaving, everything it started is dead. ``log`` gets its complaints.
 
     ``tmp`` is where it and its trials put temporary files; a box has its own ``/tmp``. The
-    interpreters of ``roots`` are warm when it is ready.
+    interpreters of ``roots`` are warm when it is ready. ``turns`` bounds how many trials work at
+    once, 0 for all.
 
     Raises:
         SandboxUnavailable: it ended instead of saying it is ready; its last line says why.
@@ -182,6 +206,7 @@ async def forkserver(
         log=log,
         tmp=tmp,
         roots=roots,
+        turns=turns,
     )
     try:
         yield server
@@ -202,10 +227,13 @@ async def _start(
     log: Path | None = None,
     tmp: Path | None = None,
     roots: Sequence[Path] = (),
+    turns: int = 0,
 ) -> Server:
     stage = _make_stage(run)
     ours, theirs = socket.socketpair()
-    settings = ServerSettings(run=run, stage=stage, warm=warm, cgroups=cgroups, roots=tuple(roots))
+    settings = ServerSettings(
+        run=run, stage=stage, warm=warm, cgroups=cgroups, roots=tuple(roots), turns=turns
+    )
     ready: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
 
     def hear(message: dict[str, Any]) -> None:

@@ -61,6 +61,8 @@ class ServerSettings:
     """Whose interpreters to warm before the server is ready; others when a box first needs one."""
     cgroups: bool = True
     """Use control groups where the machine lets us make them; else rlimits alone hold."""
+    turns: int = 0
+    """How many trials work at once, see `envkit.sandbox.turns`; 0 for all."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""

@@ -59,6 +59,7 @@ async def _main(spec: dict[str, Any], sock: socket.socket) -> None:
         channel.tell("up")
         if spec["hold"]:
             await mine.go.wait()
+        await mine.turn(0)
 
     def tell_phase(name: str) -> None:
         channel.tell("phase", phase=name, cpu_s=time.process_time())
