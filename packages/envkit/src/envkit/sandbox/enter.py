@@ -124,11 +124,23 @@ def fork_into(
     if not reachable:  # it joins no pid namespace, so it need not fork to be in it
         _be_confined(target, procs, keep, parent)
         return 0
-    child = os.fork()
+    child = fork_inside()
     if child:
         _wait_for(child, hold, oversee or status_of)
     _be_confined(target, procs, keep, 0)  # seen from another pid namespace a parent reads as 0
     return 0
+
+
+def fork_inside() -> int:
+    """As fork(2), in a process that has joined a box; it ends with CANNOT_ENTER where it cannot.
+
+    A box that ended meanwhile takes nobody in (ENOMEM). An error must not leave here: this process
+    is a copy of its caller, and would go on as a second one on the same sockets.
+    """
+    try:
+        return os.fork()
+    except OSError:
+        os._exit(CANNOT_ENTER)
 
 
 def attach_self(procs: Sequence[int]) -> None:
