@@ -180,6 +180,8 @@ class Lodging:
             return 128 + signal.SIGKILL
         ended = await loopio.wait_child(running.waiter)
         self.meter(ended.own_cpu_s, ended.cpu_s - ended.own_cpu_s)
+        if ended.code < 0 and not running.killed:  # the box cannot reach it: the host did it
+            raise RequestFailed("SandboxDied", f"a command of box {self.spec.name} was cut off")
         return ended.code
 
     def meter(self, own_cpu_s: float, used_cpu_s: float) -> None:
