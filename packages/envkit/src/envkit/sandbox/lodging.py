@@ -281,7 +281,7 @@ class Lodging:
         return self.box.alive() and self.gateway_alive()
 
     def parts(self) -> dict[str, Any]:
-        """Where its boxes are on this host: process 1 and control group, by ``box``, ``gateway``."""
+        """Process 1 and control group, as the host knows them, of its ``box`` and ``gateway``."""
         found = {"box": self.box, "gateway": self._gateway_box}
         return {name: box.where() for name, box in found.items() if box and box.alive()}
 
