@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whose doing the end of a box was, when its agent had run out of memory before."""
 
+import asyncio
+import contextlib
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from envkit.deadline import deadline
 from envkit.sandbox.channel import RequestFailed
+from envkit.sandbox.enter import CANNOT_ENTER
 
 from .conftest import Room
 
@@ -45,3 +51,61 @@ def test_an_end_from_outside_is_not_the_agents_whatever_it_survived(
         return failed.value.code
 
     assert in_room(end) == "SandboxDied"
+
+
+def test_a_command_that_the_host_cuts_off_is_not_the_agents(in_room: Callable[..., Any]) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("not run: needs root")
+
+    async def cut(room: Room) -> str:
+        running = asyncio.ensure_future(room.run("exec sleep 1234321"))
+        command = await _appears(b"sleep\x001234321\x00")
+        os.kill(_parent(command), signal.SIGKILL)
+        with pytest.raises(RequestFailed) as failed:
+            await running
+        assert await room.say("echo alive") == "alive\n"
+        return failed.value.code
+
+    assert in_room(cut) == "SandboxDied"
+
+
+def test_what_joined_a_box_that_is_gone_ends_and_does_not_go_on_as_its_caller() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("not run: needs root")
+    done = subprocess.run([sys.executable, "-c", AFTER_THE_BOX], timeout=60, capture_output=True)
+    assert (done.returncode, done.stdout) == (CANNOT_ENTER, b""), done.stderr.decode()
+
+
+AFTER_THE_BOX = """
+import os
+from envkit.sandbox.enter import fork_inside
+
+os.unshare(os.CLONE_NEWPID)
+process_1 = os.fork()
+if process_1 == 0:
+    os._exit(0)
+os.waitpid(process_1, 0)
+fork_inside()
+print("went on")
+"""
+"""Forks into a pid namespace whose process 1 has ended."""
+
+
+async def _appears(command: bytes) -> int:
+    async with deadline("test", 30):
+        while (pid := _running(command)) == 0:
+            await asyncio.sleep(0.01)
+    return pid
+
+
+def _running(command: bytes) -> int:
+    """Host pid of the process with this command line; 0 for none."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (entry / "cmdline").read_bytes() == command:
+                return int(entry.name)
+    return 0
+
+
+def _parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
