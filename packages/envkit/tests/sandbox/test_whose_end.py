@@ -93,7 +93,7 @@ print("went on")
 
 async def _appears(command: bytes) -> int:
     async with deadline("test", 30):
-        while (pid := _running(command)) == 0:
+        while (pid := _running(command)) == 0:  # noqa: ASYNC110 - it begins in another process
             await asyncio.sleep(0.01)
     return pid
 
