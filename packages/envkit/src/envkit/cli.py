@@ -257,6 +257,25 @@ def preflight(
 
 
 @app.command()
+def show(
+    report: Annotated[
+        Path, typer.Argument(metavar="REPORT", help="A report.json, or the directory it lies in.")
+    ],
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write its page here as well.")
+    ] = None,
+) -> None:
+    """Print the report of an earlier preflight again.
+
+    Exit codes: 0 it was shown, whatever it says, 2 there is no report to show.
+    """
+    with edge("run"):
+        from envkit.cli_show import show as run
+
+        run(report, html)
+
+
+@app.command()
 def lint(
     directory: Annotated[
         Path, typer.Argument(metavar="DIR", help="A task, or a directory of tasks.")

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
+from envkit.cli_show import show
 from envkit.fault import HarnessError
 from envkit.preflight.change_views import cells
 from envkit.preflight.estimate import estimate, parse_training
@@ -98,3 +99,22 @@ def test_a_field_that_is_missing_is_named(make: Any, tmp_path: Path) -> None:
     (tmp_path / "report.json").write_text(json.dumps(told))
     with pytest.raises(HarnessError, match="'course'"):
         read_report(tmp_path)
+
+
+def test_a_report_is_shown_again_as_it_was_and_its_page_written(
+    make: Any, tmp_path: Path, capsys: Any
+) -> None:
+    report = hostile_report(make)
+    (tmp_path / "report.json").write_bytes(orjson.dumps(to_json(report)))
+    show(tmp_path, tmp_path / "again.html")
+    assert capsys.readouterr().out == printed(report)
+    assert (tmp_path / "again.html").read_text() == to_html(report)
+
+
+def test_a_page_that_cannot_be_written_is_one_line_and_nothing_is_shown(
+    make: Any, tmp_path: Path, capsys: Any
+) -> None:
+    (tmp_path / "report.json").write_bytes(orjson.dumps(to_json(clean_report(make))))
+    with pytest.raises(HarnessError, match="--html"):
+        show(tmp_path, tmp_path / "nowhere" / "again.html")
+    assert capsys.readouterr().out == ""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import orjson
 from rich.console import Console
@@ -46,13 +46,10 @@ from envkit.preflight.progress import view_for
 from envkit.preflight.ramp import parse_levels, plans_of, run_ramp, whole
 from envkit.preflight.report import could_not_run
 from envkit.preflight.report_json import to_json
-from envkit.preflight.report_text import print_report
+from envkit.preflight.report_text import PLAIN_WIDTH, print_report
 from envkit.preflight.run import run
 from envkit.preflight.text import one_line, share
 from envkit.preflight.types import Launcher, Plan, Report, RunOptions, Verdict, View
-
-PLAIN_WIDTH: Final = 120
-"""Columns where the output is no terminal, so that the same run always prints the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
