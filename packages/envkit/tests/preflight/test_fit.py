@@ -36,8 +36,8 @@ def test_what_fits_is_what_is_paid_for(free: int, base: int, a_trial: int, wante
 def test_what_does_not_fit_names_a_concurrency_that_does() -> None:
     line = fit(550, [supply("memory", 7368)]).line()
     assert line == (
-        "concurrency 550 does not fit, 120 would; memory binds: 7,368 MiB free (limit of memory), "
-        "768 + 55 MiB a trial; use --concurrency 120, or raise it"
+        "concurrency 550 does not fit, 253 would; memory binds: 7,368 MiB free (limit of memory), "
+        "1,024 + 25 MiB a trial; use --concurrency 253, or raise it"
     )
 
 

@@ -134,17 +134,18 @@ def test_nothing_starts_where_the_trials_do_not_fit(make: Any) -> None:
     assert launcher.closed is False
 
 
-def test_a_run_on_few_cores_is_told_and_not_refused(make: Any) -> None:
+def test_a_run_whose_trials_all_work_at_once_on_few_cores_is_told_and_not_refused(
+    make: Any,
+) -> None:
     wanted = 1 + int(cores() * DEFAULT_COSTS.trials_a_core)
     told: list[list[str]] = []
-    for concurrency in (1, wanted):
+    for concurrency, turns in ((1, 0), (wanted, 0), (wanted, None)):
         view = make.view()
-        plan = make.plan(("fact",), concurrency)
+        plan = make.plan(("fact",), concurrency, turns=turns)
         work = run(plan, make.launcher(), view, supplies=make.roomy, settle_s=0.0)
         assert asyncio.run(work).verdict is Verdict.PASS
         told.append([line for line in view.lines if "cores" in line])
-    assert told[0] == []
-    assert told[1] == [crowding(wanted, cores())]
+    assert told == [[], [crowding(wanted, cores())], []]
 
 
 def test_no_sound_task_could_not_run_and_every_problem_is_named(make: Any) -> None:

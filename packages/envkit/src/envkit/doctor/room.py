@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from envkit.doctor.types import Finding, Machine, Status
-from envkit.preflight.fit import DEFAULT_COSTS, crowding, fit
+from envkit.preflight.fit import DEFAULT_COSTS, fit
 from envkit.preflight.host import Supply, cores, measure
 from envkit.preflight.text import count
+from envkit.sandbox.turns import at_once
 
 LIMITS: Final = {"open files": resource.RLIMIT_NOFILE, "processes": resource.RLIMIT_NPROC}
 
@@ -94,10 +95,6 @@ def _place(machine: Machine, name: str, place: Path) -> Iterator[Finding]:
 
 def _cores(trials: int, machine: Machine) -> Finding:
     here = cores(machine.roots)
-    crowded = crowding(trials, here)
-    return Finding(
-        name="cores",
-        status=Status.WARN if crowded else Status.OK,
-        text=crowded or f"{here:g}",
-        fix="give commands longer limits, or use a machine with more cores" if crowded else "",
-    )
+    text = f"{here:g}; {min(trials, at_once(None, here))} trials work at once"
+    rest = ", the others wait their turn" if trials > at_once(None, here) else ""
+    return Finding(name="cores", status=Status.OK, text=text + rest, fix="")

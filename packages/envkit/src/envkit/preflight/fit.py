@@ -28,10 +28,10 @@ class Cost:
 class Costs:
     """What trials in ``local`` boxes take, as measured; memory and disk in MiB."""
 
-    memory: Cost = Cost(base=768, a_trial=55)
-    """Replays of two tasks whose agent code loads pandas peaked at 1,479 MiB with 16 trials and
-    4,071 MiB with 64: 54 MiB each. Boxes whose agent only calls tools took 21 MiB each over 550.
-    The base is the fork server with its warm libraries and a reserve for one heavy call."""
+    memory: Cost = Cost(base=1024, a_trial=25)
+    """300 replays of eight tasks took 7,000 MiB when all of them were up, 23 MiB each, and less
+    from there on: only a few work at once (`envkit.sandbox.turns`). Working, a trial has 33. The
+    base is the fork server with its warm libraries and what those few need."""
     open_files: Cost = Cost(base=128, a_trial=12)
     """Held by the one process that starts everything: a pidfd, an info pipe and namespace handles
     a box, the gateway's sockets, the trial's pipe."""

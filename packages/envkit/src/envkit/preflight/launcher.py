@@ -46,7 +46,7 @@ from envkit.sandbox.pace import Pace
 from envkit.sandbox.prepare import Prepared, prepare
 from envkit.sandbox.reaper import remnants
 from envkit.sandbox.session import Server, forkserver
-from envkit.sandbox.turns import TURNS_A_CORE
+from envkit.sandbox.turns import at_once
 from envkit.trial.record import Attempt, TrialRecord, decided_by, write_record, write_taken
 from envkit.trial.request import TrialRequest, attempt_name
 
@@ -97,7 +97,7 @@ class ForkServerLauncher:
         self._starts = Starts(
             math.ceil(STARTS_A_CORE * cores()), Pace(options.starts_per_s, self._random)
         )
-        self._turns = _turns(options.turns)
+        self._turns = at_once(options.turns, cores())
         self._barrier = Barrier()
         self._memory_before = 0.0
         self._temporary = options.out_dir.absolute() / TEMPORARY
@@ -288,10 +288,6 @@ def _roots(trials: Sequence[_Trial]) -> list[Path]:
     """Whose interpreters are warmed before the first trial starts."""
     prepared = [trial.prepared for trial in trials]
     return sorted({p.root for p in prepared if isinstance(p, Prepared)})
-
-
-def _turns(asked: int | None) -> int:
-    return math.ceil(TURNS_A_CORE * cores()) if asked is None else asked
 
 
 def _started(spec: TrialSpec) -> TrialStarted:

@@ -32,6 +32,7 @@ from envkit.preflight.types import (
     TrialSpec,
     View,
 )
+from envkit.sandbox.turns import at_once
 
 CLEANUP_S: Final = 60.0
 """Killing 550 boxes takes 4 s; one that resists this long is a leak, and is reported as one."""
@@ -65,7 +66,7 @@ async def run(
     tally.take_over(past)
     with view:
         view.notice(room.line())
-        if crowd := crowding(plan.concurrency, cores()):
+        if crowd := crowding(_at_work(plan), cores()):
             view.notice(crowd)
         if journal and journal.resumable:
             view.notice(
@@ -161,6 +162,11 @@ def _count(launcher: Launcher, before: frozenset[Leftover]) -> frozenset[Leftove
         return frozenset(launcher.leftovers()) - before
     except Exception as error:  # the report outlives a count that fails, and says that it failed
         return frozenset({Leftover(kind="uncounted", what=f"{type(error).__name__}: {error}")})
+
+
+def _at_work(plan: Plan) -> int:
+    """How many trials compute at once, at most."""
+    return min(plan.concurrency, at_once(plan.turns, cores()) or plan.concurrency)
 
 
 def _no_task(plan: Plan) -> list[str]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import itertools
+import math
 from typing import Final
 
 LEASE_S: Final = 5.0
@@ -22,6 +23,11 @@ LEASE_S: Final = 5.0
 
 TURNS_A_CORE: Final = 4
 """Work of a trial is spread over its process, its gateway and its boxes, which wait in turn."""
+
+
+def at_once(asked: int | None, cores: float) -> int:
+    """How many trials work at once: so many as were asked for, 0 for all; else a few a core."""
+    return math.ceil(TURNS_A_CORE * cores) if asked is None else asked
 
 
 class Turns:
