@@ -12,7 +12,7 @@ import pytest
 
 from envkit.preflight.types import TrialEnded, TrialStarted
 from envkit.sandbox.availability import availability
-from envkit.sandbox.reaper import remnants
+from envkit.sandbox.reaper import reap_run, remnants
 from envkit.trial.record import attempt_from_dict, write_taken
 
 from ..trial.tiny import LIST, launcher, make_task, run_trials, spec
@@ -103,6 +103,8 @@ def test_a_run_that_nobody_named_a_directory_for_goes_on_where_it_said(
 def test_a_resumption_that_is_refused_touches_nothing(tmp_path: Path) -> None:
     task, report = make_task(tmp_path / "tasks"), tmp_path / "r"
     killed("act", 1, tmp_path / "tasks", "--concurrency", 1, "--report", report)
+    token = json.loads((report / "run.json").read_text())["run_token"]
+    assert reap_run(token) == []  # what it started writes on until it has ended
     before = {path: path.stat().st_mtime_ns for path in report.rglob("*") if path.is_file()}
     refusals = {
         "--seed 5: the run has 0": ("--seed", 5),
