@@ -83,8 +83,13 @@ def in_phase(lanes: Sequence[Lane], moments: Sequence[float]) -> Mapping[str, Se
                 n += 1
             if n >= 0 and lane.phases[n]:
                 counts.setdefault(lane.phases[n], [0] * len(moments))[column] += 1
-    known = [name for name in PHASES if name in counts]
-    return {name: counts[name] for name in (*known, *sorted(counts.keys() - set(known)))}
+    return {name: counts[name] for name in phases_of(lanes) if name in counts}
+
+
+def phases_of(lanes: Sequence[Lane]) -> list[str]:
+    """Those that occur, in the order of the phases."""
+    there = {phase for lane in lanes for phase in lane.phases if phase}
+    return [*(name for name in PHASES if name in there), *sorted(there - set(PHASES))]
 
 
 def lanes(course: Course, scale: Scale) -> Html:

@@ -102,12 +102,11 @@ def _over_time(report: Report) -> Iterator[Section]:
         body = (live, note(LIVE_NOTE), memory, note(MEMORY_NOTE))
         yield Section("Concurrency and memory over time", body)
     if course.lanes:
-        names = list(curves.in_phase(course.lanes, _changes(report)))
         shown = len(course.lanes)
         left = course.left_out
         remark = f"Below, a lane a trial, in the order they began{LANES_LEFT if left else ''}."
         parts = (
-            legend(names),
+            legend(curves.phases_of(course.lanes)),
             curves.bands(course, scale),
             note(remark.format(shown=shown, all=shown + left)),
             curves.lanes(course, scale),
@@ -116,10 +115,6 @@ def _over_time(report: Report) -> Iterator[Section]:
 
 
 LANES_LEFT: Final = ": {shown} of {all}, evenly taken"
-
-
-def _changes(report: Report) -> list[float]:
-    return sorted({at for lane in report.course.lanes for at in lane.at_s})
 
 
 def _tasks(report: Report) -> Html:
