@@ -39,6 +39,7 @@ PREFLIGHT_OPTIONS = """\
 --hold Let each trial sit idle for so long; its servers must still answer then. [default: 0.0]
 --grade-twice Grade every trial twice; the same must come out. With --repeat one a task is.
 --starts-per-s Trials that begin a second, at most. Default: 25.
+--turns Trials that work at once; the furthest goes first. 0 for all. Default: 4 a core.
 --seed Seeds the jitter of starts and retries, and what is drawn. [default: 0]
 --json Print the report as one JSON document.
 --report Keep the trials, report.json and report.html here.

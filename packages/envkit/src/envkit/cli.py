@@ -147,8 +147,7 @@ def preflight(
         typer.Option(
             min=0,
             metavar="N",
-            help="Trials that work at once; the others wait their turn, the furthest goes first. "
-            "0 for all. Default: 4 a core.",
+            help="Trials that work at once; the furthest goes first. 0 for all. Default: 4 a core.",
         ),
     ] = None,
     seed: Annotated[
