@@ -15,6 +15,7 @@ import pytest
 
 from envkit.deadline import deadline
 from envkit.preflight.launcher import ForkServerLauncher
+from envkit.preflight.slots import slot_s
 from envkit.preflight.types import (
     Event,
     RunGauges,
@@ -277,3 +278,17 @@ def _parent(pid: int) -> int:
     except OSError:
         return 0
     return int(next(line for line in status.splitlines() if line.startswith("PPid:")).split()[1])
+
+
+def test_the_wait_for_a_turn_is_time_of_the_slot_and_not_of_the_barrier(tmp_path: Path) -> None:
+    specs = [
+        spec(make_task(tmp_path / "tasks", f"t{n}"), tmp_path / "out", f"t{n}") for n in range(3)
+    ]
+    ran = run_trials(launcher(tmp_path / "out", barrier=True, concurrency=3, turns=1), specs)
+    assert len(ran.records) == 3
+    for record in ran.records.values():
+        phases = record.attempts[0].phases
+        assert list(phases).index("hold") < list(phases).index("turn") < list(phases).index("act")
+        assert phases["turn"] > 0
+        told = sum(seconds for name, seconds in phases.items() if name != "hold")
+        assert slot_s(record) == pytest.approx(told)

@@ -25,8 +25,8 @@ from envkit.trial.request import attempt_name
 SLOWEST: Final = 15
 OF_ONE_NAME: Final = 5
 """Of these: with many trials the slowest phase would fill the list."""
-ASKED_FOR: Final = frozenset({"hold", "idle", "think"})
-"""Phases that are waits; how long they are says nothing."""
+ASKED_FOR: Final = frozenset({"hold", "turn", "idle", "think"})
+"""Phases that are waits; how long they are says nothing of what is slow."""
 ACT: Final = "act"
 CALLS: Final = "agent/calls.jsonl"
 CALLS_BYTES: Final = 1 << 20

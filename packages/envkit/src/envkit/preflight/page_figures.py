@@ -34,7 +34,7 @@ MEMORY_NOTE: Final = (
 )
 SLOWEST_NOTE: Final = (
     "Phases, and in place of an act whose calls its agent wrote down those calls. Waits that were "
-    "asked for and the barrier are left out; of one operation at most five are listed."
+    "asked for, for the barrier and for a turn are left out; at most five are of one operation."
 )
 
 

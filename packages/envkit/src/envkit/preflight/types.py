@@ -24,14 +24,14 @@ from envkit.trial.record import Attempt, TrialRecord
 SCHEMA: Final = "envkit.preflight/1"
 
 PHASES: Final = (
-    *("start", "gateway", "setup", "hold", "idle", "think", "act", "collect", "grade", "regrade"),
-    "stop",
+    *("start", "gateway", "setup", "hold", "turn", "idle", "think", "act", "collect", "grade"),
+    *("regrade", "stop"),
 )
 """The phases of a trial, as reports list them; a phase not named here follows.
 
-``hold`` is the wait for the others at the barrier, ``idle`` and ``think`` are time that was asked
-for: a trial that waits for its engine, and the pauses between the calls of a replay. ``regrade`` is
-a second grading."""
+``hold`` is the wait for the others at the barrier, ``turn`` that for cores before the agent begins.
+``idle`` and ``think`` are time that was asked for: a trial that waits for its engine, and pauses
+between the calls of a replay. ``regrade`` is a second grading."""
 
 
 # --- what is run ---------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ _PHASE_OF: Mapping[str, Phase] = {
     "gateway": Phase.START,
     "setup": Phase.SETUP,
     "hold": Phase.SETUP,
+    "turn": Phase.SETUP,
     "act": Phase.ACT,
     "think": Phase.ACT,
     "idle": Phase.ACT,

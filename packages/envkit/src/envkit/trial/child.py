@@ -59,7 +59,8 @@ async def _main(spec: dict[str, Any], sock: socket.socket) -> None:
         channel.tell("up")
         if spec["hold"]:
             await mine.go.wait()
-        await mine.turn(0)
+        with book.during("turn"):  # training waits for cores as well; for the barrier it does not
+            await mine.turn(0)
 
     def tell_phase(name: str) -> None:
         channel.tell("phase", phase=name, cpu_s=time.process_time())
