@@ -15,7 +15,6 @@ import pytest
 
 from envkit.deadline import deadline
 from envkit.sandbox.channel import RequestFailed
-from envkit.sandbox.enter import CANNOT_ENTER
 
 from .conftest import Room
 
@@ -73,7 +72,40 @@ def test_what_joined_a_box_that_is_gone_ends_and_does_not_go_on_as_its_caller() 
     if os.geteuid() != 0:
         pytest.skip("not run: needs root")
     done = subprocess.run([sys.executable, "-c", AFTER_THE_BOX], timeout=60, capture_output=True)
-    assert (done.returncode, done.stdout) == (CANNOT_ENTER, b""), done.stderr.decode()
+    assert (done.returncode, done.stdout) == (-signal.SIGKILL, b""), done.stderr.decode()
+
+
+@pytest.mark.parametrize("status", [1, 127, 137, 213, 255])
+def test_no_status_of_a_command_passes_for_a_box_that_could_not_be_entered(
+    in_room: Callable[..., Any], status: int
+) -> None:
+    async def ends(room: Room) -> int:
+        return (await room.run(f"exit {status}")).status
+
+    assert in_room(ends) == status
+
+
+def test_a_command_has_its_streams_however_high_their_numbers_were() -> None:
+    """Of 550 boxes at once the first had numbers above what a box may open."""
+    done = subprocess.run([sys.executable, "-c", HIGH_NUMBERS], timeout=60, capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"in\nout\n3\n", b"err\n")
+
+
+HIGH_NUMBERS = """
+import os, resource
+from envkit.sandbox.enter import Command, _execute
+
+read, write = os.pipe()
+os.write(write, b"in\\n")
+os.close(write)
+for fd, number in ((read, 900), (1, 901), (2, 902)):
+    os.dup2(fd, number)
+os.closerange(0, 900)
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+script = "cat; echo out; echo err >&2; ls /proc/$$/fd | wc -l"
+env = {"PATH": os.environ["PATH"]}
+_execute(Command(argv=["sh", "-c", script], env=env, cwd="/", stdin=900, stdout=901, stderr=902))
+"""
 
 
 AFTER_THE_BOX = """

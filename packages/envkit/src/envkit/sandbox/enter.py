@@ -25,7 +25,7 @@ from envkit.sandbox import kernel
 from envkit.sandbox.limits import Limits
 
 CANNOT_ENTER: Final = 213
-"""Exit status of a waiter whose box could not be entered (it is gone)."""
+"""Exit status of what could not enter its box, where nothing of the box's decides the status."""
 
 CANNOT_EXEC: Final = 127
 """As a shell reports a command that does not exist."""
@@ -120,19 +120,41 @@ def fork_into(
     pid = os.fork()
     if pid:
         return pid
-    procs = _be_waiter(target, None if outlives else parent, reachable)
+    refuse = _refuse_by_signal if reachable else _refuse_by_code
+    procs = _be_waiter(target, None if outlives else parent, reachable, refuse)
     if not reachable:  # it joins no pid namespace, so it need not fork to be in it
-        _be_confined(target, procs, keep, parent)
+        _be_confined(target, procs, keep, parent, refuse)
         return 0
+    told, tell = os.pipe2(os.O_CLOEXEC)
     child = fork_inside()
     if child:
-        _wait_for(child, hold, oversee or status_of)
-    _be_confined(target, procs, keep, 0)  # seen from another pid namespace a parent reads as 0
+        os.close(tell)
+        _wait_for(child, (*hold, told), oversee or status_of, told)
+    # Seen from another pid namespace a parent reads as 0.
+    _be_confined(target, procs, (*keep, tell), 0, lambda: _refuse_to_waiter(tell))
+    os.close(tell)
     return 0
 
 
+def _refuse_by_signal() -> NoReturn:
+    """End as no command can: whatever its status, its waiter ends with a status too."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    os._exit(CANNOT_ENTER)
+
+
+def _refuse_by_code() -> NoReturn:
+    """End with a status that is none of what runs in this very process."""
+    os._exit(CANNOT_ENTER)
+
+
+def _refuse_to_waiter(tell: int) -> NoReturn:
+    """Have the waiter end in our place: our own status could be a command's."""
+    os.write(tell, b"x")
+    os._exit(CANNOT_ENTER)
+
+
 def fork_inside() -> int:
-    """As fork(2), in a process that has joined a box; it ends with CANNOT_ENTER where it cannot.
+    """As fork(2), in a process that has joined a box; it refuses where it cannot.
 
     A box that ended meanwhile takes nobody in (ENOMEM). An error must not leave here: this process
     is a copy of its caller, and would go on as a second one on the same sockets.
@@ -140,7 +162,7 @@ def fork_inside() -> int:
     try:
         return os.fork()
     except OSError:
-        os._exit(CANNOT_ENTER)
+        _refuse_by_signal()
 
 
 def attach_self(procs: Sequence[int]) -> None:
@@ -149,7 +171,9 @@ def attach_self(procs: Sequence[int]) -> None:
         os.write(fd, b"0")
 
 
-def _be_waiter(target: Target, parent: int | None, reachable: bool) -> list[int]:
+def _be_waiter(
+    target: Target, parent: int | None, reachable: bool, refuse: Callable[[], NoReturn]
+) -> list[int]:
     """Join the box but for its limits; returns the descriptors of its group."""
     entered = False
     try:
@@ -164,16 +188,23 @@ def _be_waiter(target: Target, parent: int | None, reachable: bool) -> list[int]
         return procs
     finally:
         if not entered:
-            os._exit(CANNOT_ENTER)
+            refuse()
 
 
-def _wait_for(child: int, hold: Sequence[int], oversee: Callable[[int], int]) -> NoReturn:
-    status = CANNOT_ENTER
+def _wait_for(
+    child: int, hold: Sequence[int], oversee: Callable[[int], int], told: int
+) -> NoReturn:
+    """End as the child ends; ``told`` says that it never came to be what it was to be."""
     try:
         _close_all_but(hold)
         status = oversee(child)
-    finally:
+        os.set_blocking(told, False)
+        with contextlib.suppress(BlockingIOError):
+            if os.read(told, 1):
+                _refuse_by_signal()
         os._exit(status)
+    finally:
+        _refuse_by_signal()
 
 
 def status_of(child: int) -> int:
@@ -214,7 +245,13 @@ def _join(target: Target, reachable: bool) -> None:
     os.chdir("/")
 
 
-def _be_confined(target: Target, procs: list[int], keep: Sequence[int], waiter: int) -> None:
+def _be_confined(
+    target: Target,
+    procs: list[int],
+    keep: Sequence[int],
+    waiter: int,
+    refuse: Callable[[], NoReturn],
+) -> None:
     confined = False
     try:
         kernel.die_with_parent(waiter)
@@ -228,7 +265,7 @@ def _be_confined(target: Target, procs: list[int], keep: Sequence[int], waiter: 
         confined = True
     finally:
         if not confined:
-            os._exit(1)
+            refuse()
 
 
 def _call(body: Callable[[], int | None]) -> NoReturn:
@@ -246,11 +283,7 @@ def _expect_oom() -> None:
 
 
 def _execute(command: Command) -> NoReturn:
-    above = max(3, command.stdin, command.stdout, command.stderr) + 1
-    given = (command.stdin, command.stdout, command.stderr)
-    for number, fd in enumerate([fcntl.fcntl(fd, fcntl.F_DUPFD, above) for fd in given]):
-        os.dup2(fd, number, inheritable=True)
-    os.closerange(3, above + 3)
+    _take_streams((command.stdin, command.stdout, command.stderr))
     try:
         os.chdir(command.cwd)
     except OSError as error:
@@ -259,6 +292,18 @@ def _execute(command: Command) -> NoReturn:
         os.execvpe(command.argv[0], list(command.argv), dict(command.env))
     except OSError as error:
         _complain(f"{command.argv[0]}: {error.strerror}")
+
+
+def _take_streams(given: Sequence[int]) -> None:
+    """Make them 0, 1 and 2 by the lowest numbers that are free.
+
+    Of a caller with thousands of descriptors theirs are above what the box may open, and so is the
+    next one: 550 boxes at once had commands that ended with 1 and said nothing.
+    """
+    apart = [fcntl.fcntl(fd, fcntl.F_DUPFD, 3) for fd in given]
+    for number, fd in enumerate(apart):
+        os.dup2(fd, number, inheritable=True)
+    os.closerange(3, max(*given, *apart) + 1)
 
 
 def _complain(message: str) -> NoReturn:

@@ -135,7 +135,7 @@ class Lodging:
         seconds = time.monotonic() - running.started
         if request["agent"] and not running.starved:
             self._commands_s += seconds
-        if code == enter.CANNOT_ENTER or not self.box.alive():
+        if not self.box.alive():
             raise self._gone()
         after = self.usage()
         self._survived = after.oom_kills
@@ -180,8 +180,10 @@ class Lodging:
             return 128 + signal.SIGKILL
         ended = await loopio.wait_child(running.waiter)
         self.meter(ended.own_cpu_s, ended.cpu_s - ended.own_cpu_s)
-        if ended.code < 0 and not running.killed:  # the box cannot reach it: the host did it
-            raise RequestFailed("SandboxDied", f"a command of box {self.spec.name} was cut off")
+        if ended.code < 0 and not running.killed:  # it could not enter, or the host killed it
+            raise RequestFailed(
+                self._why_gone(), f"a command of box {self.spec.name} did not run or was cut off"
+            )
         return ended.code
 
     def meter(self, own_cpu_s: float, used_cpu_s: float) -> None:
