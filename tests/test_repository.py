@@ -16,6 +16,10 @@ SOURCES = sorted(
 )
 
 
+LICENCE = re.compile(r"(#!.*\n)?# SPDX-License-Identifier: Apache-2.0\n")
+"""What begins a source file; a program that is executed says first by what."""
+
+
 def test_ci_runs_exactly_the_test_command_of_the_readme() -> None:
     readme = (ROOT / "README.md").read_text("utf-8").splitlines()
     script = (ROOT / ".ci/run").read_text("utf-8").splitlines()
@@ -28,7 +32,7 @@ def test_every_source_file_names_its_licence_first() -> None:
         str(path.relative_to(ROOT))
         for path in SOURCES
         if path.stat().st_size
-        and not path.read_text("utf-8").startswith("# SPDX-License-Identifier: Apache-2.0\n")
+        and not LICENCE.match(path.read_text("utf-8"))
     ]
     assert lacking == []
 

@@ -45,6 +45,7 @@ CARRIER_LIMITS: Final = Limits(memory_mib=1024, processes=64)
 AGENT_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _SWEEP_S: Final = 10.0
 _KILL_S: Final = 15.0
+_DYING_S: Final = 0.5
 _LOG_DIRECTORIES: Final = ("logs/agent", "logs/verifier", "logs/artifacts", "tests", "solution")
 
 
@@ -138,6 +139,8 @@ class Lodging:
         if not self.box.alive():
             raise self._gone()
         after = self.usage()
+        if after.oom_kills > before.oom_kills and await self._ends_soon():
+            raise self._gone()
         self._survived = after.oom_kills
         return {
             "status": code,
@@ -148,6 +151,21 @@ class Lodging:
             "fork_refusals": after.fork_refusals - before.fork_refusals,
             "disk_full": after.disk_full,
         }
+
+    async def _ends_soon(self) -> bool:
+        """Whether the box is dying of the memory that a command of it has just run out of.
+
+        The command's end is seen first where process 1 was chosen too; it takes a moment to end.
+        """
+        fd = os.dup(self.box.fd)
+        try:
+            async with deadline("stop", _DYING_S):
+                await loopio.readable(fd)
+        except DeadlineExceeded:
+            return False
+        finally:
+            os.close(fd)
+        return True
 
     def kill_command(self, request: dict[str, Any]) -> dict[str, Any]:
         """Kill the session of a running command; one that has ended is not an error.
