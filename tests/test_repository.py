@@ -31,8 +31,7 @@ def test_every_source_file_names_its_licence_first() -> None:
     lacking = [
         str(path.relative_to(ROOT))
         for path in SOURCES
-        if path.stat().st_size
-        and not LICENCE.match(path.read_text("utf-8"))
+        if path.stat().st_size and not LICENCE.match(path.read_text("utf-8"))
     ]
     assert lacking == []
 
