@@ -4,8 +4,8 @@
 import asyncio
 
 from envkit.deadline import within
+from envkit.pace import Pace
 from envkit.preflight.starts import Starts
-from envkit.sandbox.pace import Pace
 
 AT_ONCE = 1e6
 """Starts a second: a rate that holds up none."""

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from envkit.fault import Fault, Phase, classify
+from envkit.pace import Pace
 from envkit.preflight.attempt import Order, TaskFacts, run_attempt, task_facts
 from envkit.preflight.chaos.order import Injector
 from envkit.preflight.host import cores
@@ -42,7 +43,6 @@ from envkit.preflight.types import (
 from envkit.preflight.waves import Barrier
 from envkit.retry import Backoff, retry
 from envkit.sandbox.channel import ChannelClosed
-from envkit.sandbox.pace import Pace
 from envkit.sandbox.prepare import Prepared, prepare
 from envkit.sandbox.reaper import remnants
 from envkit.sandbox.session import Server, forkserver

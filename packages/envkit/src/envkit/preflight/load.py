@@ -14,7 +14,7 @@ from typing import Any, Final
 from envkit.agent.recording import read_recording
 from envkit.agent.think import Think, parse_think
 from envkit.fault import HarnessError
-from envkit.sandbox.pace import STARTS_PER_S
+from envkit.pace import STARTS_PER_S
 from envkit.task import Task
 
 HOLD_MOST_S: Final = 86_400.0

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from envkit.sandbox.pace import Pace
+from envkit.pace import Pace
 
 STARTS_A_CORE: Final = 4
 """A start is 0.2 to 0.4 CPU seconds, with waits in between that another one can use."""

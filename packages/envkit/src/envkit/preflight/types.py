@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
 from envkit.deadline import DEFAULT_BUDGETS, Budgets
-from envkit.sandbox.pace import STARTS_PER_S
+from envkit.pace import STARTS_PER_S
 from envkit.trial.load import NO_LOAD, LoadShape
 from envkit.trial.record import Attempt, TrialRecord
 

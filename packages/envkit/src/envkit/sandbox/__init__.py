@@ -23,7 +23,6 @@ command       run a command in a box over a channel
 carrier       carry files into and out of a box over a channel
 gateway       start a trial's gateway and wait for its first answer
 starvation    did a command outlive its limit, or did it never get a core
-pace          at most so many starts a second
 turns         which trials work on the cores now
 canary        marks by which trials that share anything find each other out
 ledger        what happened, whether anybody up the stack saw it

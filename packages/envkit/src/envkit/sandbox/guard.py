@@ -29,9 +29,9 @@ from envkit.fault import (
     TransferFailed,
     VerifierCrashed,
 )
+from envkit.pace import STARTS_PER_S, Pace
 from envkit.sandbox.canary import SEARCH_S, Canary
 from envkit.sandbox.ledger import ledger
-from envkit.sandbox.pace import STARTS_PER_S, Pace
 
 _PREFIX: Final = "guarded__"
 _PROBE_S: Final = 20
