@@ -26,6 +26,14 @@ from typing import Any, Self
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
+FOLDERS = {
+    str(ROOT): "REPOSITORY",
+    sys.prefix: "ENVIRONMENT",
+    sys.base_prefix: "PYTHON",
+    tempfile.gettempdir(): "TMP",
+    str(Path.home()): "HOME",
+}
+"""This machine's folders, the inner ones first, and what stands for them in a result file."""
 AGENTS = {"replay": 1.0, "oracle": 1.0, "nop": 0.0}
 TIMEOUT_S = 900
 SECONDS = 360.0
@@ -154,12 +162,21 @@ def marked() -> set[int]:
 
 
 def rounded(value: Any) -> Any:
-    """Figures to a tenth of a millisecond; more digits are noise."""
+    """Figures to a tenth of a millisecond (more digits are noise), no folder of this machine."""
     if isinstance(value, float):
         return round(value, 4)
+    if isinstance(value, str):
+        return anywhere(value)
     if isinstance(value, dict):
         return {key: rounded(item) for key, item in value.items()}
     return [rounded(item) for item in value] if isinstance(value, list) else value
+
+
+def anywhere(text: str) -> str:
+    """A text whose paths name no folder of this machine."""
+    for folder, name in FOLDERS.items():
+        text = text.replace(folder, name)
+    return text
 
 
 def machine() -> dict[str, Any]:
