@@ -2,7 +2,8 @@
 """Bar 5: 550 MCP clients at once: ``python -m nox -s bench -- bar05_mcp_clients_550 [550]``.
 
 Ours is one forked process a loop, as in the product: real trials of ``envkit preflight``, held in
-their act phase, each with its own client to its own gateway in its own box. The peer is one bare
+their act phase, each with its own client to its own gateway in its own box, which takes its turns
+to work as the product's agents do; a wait for one is part of the time. The peer is one bare
 process that holds all the clients on one event loop, the SDK's own. Both talk to the same gateways,
 in turn, make the same calls and must get the same text. Connecting and listing is part of the time.
 
@@ -37,6 +38,7 @@ from envkit.agent.mcp_client import Endpoint, ToolClient
 from envkit.deadline import DeadlineExceeded
 from envkit.preflight.launcher import ForkServerLauncher
 from envkit.preflight.types import RunOptions, TrialEnded, TrialSpec
+from envkit.sandbox.session import rest, turn
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -120,6 +122,7 @@ class Loop(BaseAgent):
         reader, writer = await asyncio.open_unix_connection(os.environ[SOCKET])
         hello = {"url": endpoint.url, "token": endpoint.token}
         writer.write(json.dumps(hello).encode() + b"\n")
+        rest()
         while line := await reader.readline():
             done = await one_round(endpoint, watched=json.loads(line)["watched"])
             writer.write(json.dumps(vars(done)).encode() + b"\n")
@@ -130,11 +133,13 @@ async def one_round(endpoint: Any, *, watched: bool) -> Done:
     done, before_s = Done(), time.process_time()
     clock = asyncio.create_task(stalls(done.stalls_ms)) if watched else None
     try:
+        await turn(0)
         where = Endpoint(url=endpoint.url, token=endpoint.token)
         async with ToolClient.open(where) as client:
             await client.list_tools()
 
             async def call(name: str, arguments: dict[str, Any]) -> str:
+                await turn(1 + len(done.latencies_s))
                 result = await client.call(name, arguments)
                 if not result.ok:
                     raise RuntimeError(result.text[:200])
@@ -145,6 +150,7 @@ async def one_round(endpoint: Any, *, watched: bool) -> Done:
         done.error, done.timeout = str(error), True
     except Exception as error:
         done.error = f"{type(error).__name__}: {error}"
+    rest()
     if clock:
         clock.cancel()
     done.cpu_s = time.process_time() - before_s
