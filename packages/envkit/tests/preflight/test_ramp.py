@@ -216,6 +216,7 @@ def test_nothing_starts_where_the_highest_level_does_not_fit(make: Any) -> None:
     report = ramp(make, started.append, supplies=tight)
     assert report.verdict is Verdict.COULD_NOT_RUN
     assert report.why[0].startswith("--ramp: concurrency 8 does not fit, 6 would")
+    assert "use --ramp up to 6, or " in report.why[0]
     assert started == []
 
 

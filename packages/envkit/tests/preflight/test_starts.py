@@ -3,9 +3,12 @@
 
 import asyncio
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from envkit.deadline import within
 from envkit.pace import Pace
-from envkit.preflight.starts import Starts
+from envkit.preflight.starts import Starts, room
 
 AT_ONCE = 1e6
 """Starts a second: a rate that holds up none."""
@@ -61,3 +64,11 @@ def test_a_turn_that_is_cancelled_while_it_waits_for_its_rate_is_given_back():
         return starts.under_way
 
     assert asyncio.run(scene()) == 0
+
+
+@given(st.integers(1, 2000), st.floats(0.1, 256))
+def test_a_providers_starts_are_not_held_up_by_the_cores_of_this_machine(
+    concurrency: int, cores: float
+):
+    assert room(concurrency, cores, here=False) == concurrency
+    assert room(concurrency, cores, here=True) == room(1, cores, here=True) >= 1

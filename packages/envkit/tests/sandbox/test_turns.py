@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envkit.deadline import within
-from envkit.sandbox.turns import Turns
+from envkit.sandbox.turns import Turns, at_work
 
 NEVER = 1e9
 
@@ -113,3 +113,10 @@ def test_never_more_than_there_are_places_and_everybody_in_the_end(
     most, done = played(scene)
     assert most <= places
     assert done == len(steps)
+
+
+@given(st.floats(0.1, 256), st.integers(0, 900))
+def test_cores_bound_only_trials_that_work_on_them(cores: float, asked: int):
+    assert at_work(None, cores, here=True) >= 1
+    assert at_work(None, cores, here=False) == 0
+    assert at_work(asked, cores, here=True) == at_work(asked, cores, here=False) == asked

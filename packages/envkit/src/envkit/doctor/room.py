@@ -12,7 +12,7 @@ from envkit.doctor.types import Finding, Machine, Status
 from envkit.preflight.fit import DEFAULT_COSTS, fit
 from envkit.preflight.host import Supply, cores, measure
 from envkit.preflight.text import count
-from envkit.sandbox.turns import at_once
+from envkit.sandbox.turns import at_work
 
 LIMITS: Final = {"open files": resource.RLIMIT_NOFILE, "processes": resource.RLIMIT_NPROC}
 
@@ -95,6 +95,7 @@ def _place(machine: Machine, name: str, place: Path) -> Iterator[Finding]:
 
 def _cores(trials: int, machine: Machine) -> Finding:
     here = cores(machine.roots)
-    text = f"{here:g}; {min(trials, at_once(None, here))} trials work at once"
-    rest = ", the others wait their turn" if trials > at_once(None, here) else ""
+    working = at_work(None, here, here=True)
+    text = f"{here:g}; {min(trials, working)} trials work at once"
+    rest = ", the others wait their turn" if trials > working else ""
     return Finding(name="cores", status=Status.OK, text=text + rest, fix="")

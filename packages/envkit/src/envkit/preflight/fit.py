@@ -78,11 +78,11 @@ class Fit:
             f"{cost.base:,} + {cost.a_trial}{scarce.unit} a trial"
         )
 
-    def line(self) -> str:
+    def line(self, option: str = "--concurrency") -> str:
         """One line: the highest concurrency, what binds it, and what to do when it is too low."""
         if self.ok:
             return f"concurrency {self.wanted} fits, up to {self.highest} would; {self.binds()}"
-        smaller = f"use --concurrency {self.highest}, or " if self.highest else ""
+        smaller = f"use {option} {self.highest}, or " if self.highest else ""
         return (
             f"concurrency {self.wanted} does not fit, {self.highest} would; {self.binds()}; "
             f"{smaller}{self.binding.fix}"

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 import os
 import random
 import shutil
@@ -28,7 +27,7 @@ from envkit.pace import Pace
 from envkit.preflight.attempt import Order, TaskFacts, run_attempt, task_facts
 from envkit.preflight.chaos.order import Injector
 from envkit.preflight.host import cores
-from envkit.preflight.starts import STARTS_A_CORE, Starts
+from envkit.preflight.starts import Starts, room
 from envkit.preflight.types import (
     Event,
     Leftover,
@@ -46,7 +45,7 @@ from envkit.sandbox.channel import ChannelClosed
 from envkit.sandbox.prepare import Prepared, prepare
 from envkit.sandbox.reaper import remnants
 from envkit.sandbox.session import Server, forkserver
-from envkit.sandbox.turns import at_once
+from envkit.sandbox.turns import at_work
 from envkit.trial.record import Attempt, TrialRecord, decided_by, write_record, write_taken
 from envkit.trial.request import TrialRequest, attempt_name
 
@@ -95,9 +94,10 @@ class ForkServerLauncher:
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._slots = asyncio.Semaphore(options.concurrency)
         self._starts = Starts(
-            math.ceil(STARTS_A_CORE * cores()), Pace(options.starts_per_s, self._random)
+            room(options.concurrency, cores(), here=self._local),
+            Pace(options.starts_per_s, self._random),
         )
-        self._turns = at_once(options.turns, cores())
+        self._turns = at_work(options.turns, cores(), here=self._local)
         self._barrier = Barrier()
         self._memory_before = 0.0
         self._temporary = options.out_dir.absolute() / TEMPORARY

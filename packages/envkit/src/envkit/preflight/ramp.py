@@ -112,7 +112,7 @@ async def run_ramp(
     """Runs every level and judges them together; ``plan`` is the :func:`whole` of ``plans``."""
     room = fit(plans[-1].concurrency, supplies or measure(plan.out_dir))
     if not room.ok:
-        return could_not_run([f"--ramp: {room.line()}"], plan)
+        return could_not_run([f"--ramp: {room.line('--ramp up to')}"], plan)
     reports: list[Report] = []
     for level in plans:
         level.out_dir.mkdir(parents=True, exist_ok=True)

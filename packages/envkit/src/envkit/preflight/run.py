@@ -32,7 +32,7 @@ from envkit.preflight.types import (
     TrialSpec,
     View,
 )
-from envkit.sandbox.turns import at_once
+from envkit.sandbox.turns import at_work
 
 CLEANUP_S: Final = 60.0
 """Killing 550 boxes takes 4 s; one that resists this long is a leak, and is reported as one."""
@@ -166,7 +166,8 @@ def _count(launcher: Launcher, before: frozenset[Leftover]) -> frozenset[Leftove
 
 def _at_work(plan: Plan) -> int:
     """How many trials compute at once, at most."""
-    return min(plan.concurrency, at_once(plan.turns, cores()) or plan.concurrency)
+    working = at_work(plan.turns, cores(), here=plan.env == "local")
+    return min(plan.concurrency, working or plan.concurrency)
 
 
 def _no_task(plan: Plan) -> list[str]:

@@ -10,12 +10,21 @@ deadline. Above a few a core, more starts at once make none of them sooner.
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Final
 
 from envkit.pace import Pace
 
 STARTS_A_CORE: Final = 4
 """A start is 0.2 to 0.4 CPU seconds, with waits in between that another one can use."""
+
+
+def room(concurrency: int, cores: float, *, here: bool) -> int:
+    """How many may be under way; of boxes that are not ``here``, as many as there are trials.
+
+    A provider's cold start takes a minute and none of this machine's cores.
+    """
+    return math.ceil(STARTS_A_CORE * cores) if here else concurrency
 
 
 class Starts:

@@ -25,9 +25,14 @@ TURNS_A_CORE: Final = 4
 """Work of a trial is spread over its process, its gateway and its boxes, which wait in turn."""
 
 
-def at_once(asked: int | None, cores: float) -> int:
-    """How many trials work at once: so many as were asked for, 0 for all; else a few a core."""
-    return math.ceil(TURNS_A_CORE * cores) if asked is None else asked
+def at_work(asked: int | None, cores: float, *, here: bool) -> int:
+    """How many trials work at once: so many as were asked for, 0 for all; else a few a core.
+
+    Of boxes that are not ``here``, on this machine, its cores bound nothing.
+    """
+    if asked is not None:
+        return asked
+    return math.ceil(TURNS_A_CORE * cores) if here else 0
 
 
 class Turns:

@@ -105,7 +105,11 @@ def read_chosen(path: Path) -> Chosen:
             raise ValueError(f"its schema is not {SCHEMA}")
         data["strikes"] = tuple(Strike(**each) for each in data["strikes"])
         return Chosen(**data)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except OSError as error:
+        raise HarnessError(
+            f"{path}: {error.strerror}: no plan of a chaos run; name the --report directory of one"
+        ) from error
+    except (ValueError, KeyError, TypeError) as error:
         raise HarnessError(
             f"{path}: no plan of a chaos run ({error}); name the --report directory of one"
         ) from error
