@@ -26,7 +26,7 @@ STOPPED_HANGS: Final = 6
 """A stopped process has no budget but its trial's whole limit: so many times ``hang_s``, for it
 must first come to where it is stopped, the barrier of a first wave included."""
 
-_HANGS: Final = {"hang", "silent", "stop-gateway", "clock-jump"}
+_HANGS: Final = {"hang", "crawl", "silent", "stop-gateway", "clock-jump"}
 _BUDGETS: Final[Mapping[str, tuple[str, ...]]] = {
     "start": ("start_s",),
     "grade-start": ("start_s",),
