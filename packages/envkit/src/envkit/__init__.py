@@ -5,6 +5,7 @@ fault       who owns a failure, and whether its reward may be trained on
 deadline    a named budget for every operation on the outside world
 pace        at most so many starts a second
 retry       retries with full jitter that keep the failed attempts
+trajectory  what a trial leaves for trainers: tokens, segments, reward, validity
 task        a Harbor task directory and the world it plays in; static checks
 image       a world's declared packages, files and tools as a root file system
 sandbox     isolated boxes, their fork server, deadlines around any provider
