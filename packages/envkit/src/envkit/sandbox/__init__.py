@@ -8,6 +8,9 @@ bwrap         which bubblewrap, and the command line of a box
 enter         run something in a living box, confined
 box           a box: namespaces, a throw-away root, limits
 stage         the private mount namespace where writable layers live
+mounts        mounts and namespaces by the newer system calls
+scene         what the boxes of gateways all see, mounted once
+cell          the box of a gateway: one process, forked straight into it
 archive       files in and out of a box, by trusted code
 wire          JSON messages with descriptors over a Unix socket
 channel       requests and answers; a channel is a capability

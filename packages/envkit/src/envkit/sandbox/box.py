@@ -25,7 +25,7 @@ from envkit.sandbox.cgroup import Group
 from envkit.sandbox.enter import Target, attach_self
 from envkit.sandbox.limits import Limits
 
-_NAMESPACES_ALLOWED: Final = Path("/proc/sys/user/max_user_namespaces")
+NAMESPACES_ALLOWED: Final = Path("/proc/sys/user/max_user_namespaces")
 """Of the user namespace of whoever opens it."""
 
 _STDERR_BYTES: Final = 2000
@@ -56,10 +56,7 @@ class Box:
 
     def where(self) -> dict[str, Any]:
         """Host pid of process 1, 0 once it is gone, and the directories of its control group."""
-        lines = Path(f"/proc/self/fdinfo/{self.fd}").read_text().splitlines()
-        pid = next(int(line.split()[1]) for line in lines if line.startswith("Pid:"))
-        groups = [str(path) for path in self.group.paths()] if self.group else []
-        return {"pid": max(pid, 0), "groups": groups}
+        return where(self.fd, self.group)
 
     def alive(self) -> bool:
         """False once process 1 is gone."""
@@ -83,6 +80,14 @@ class Box:
         with contextlib.suppress(BrokenPipeError):
             os.write(self.life, b"\n")
         return bool(await loopio.read_some(self.voice, _VOICE_BYTES))
+
+
+def where(process_1: int, group: Group | None) -> dict[str, Any]:
+    """As `Box.where`, by the process descriptor."""
+    lines = Path(f"/proc/self/fdinfo/{process_1}").read_text().splitlines()
+    pid = next(int(line.split()[1]) for line in lines if line.startswith("Pid:"))
+    groups = [str(path) for path in group.paths()] if group else []
+    return {"pid": max(pid, 0), "groups": groups}
 
 
 async def start(
@@ -146,7 +151,7 @@ def _forbid_namespaces(process_1: int) -> int:
     if child == 0:
         try:
             os.setns(process_1, os.CLONE_NEWUSER)
-            _NAMESPACES_ALLOWED.write_text("0")
+            NAMESPACES_ALLOWED.write_text("0")
         finally:
             os._exit(0)
     return child

@@ -177,8 +177,8 @@ def _be_waiter(
     """Join the box but for its limits; returns the descriptors of its group."""
     entered = False
     try:
-        _reset_signals()
-        _expect_oom()
+        reset_signals()
+        expect_oom()
         procs = target.group.open_procs() if target.group else []
         _join(target, reachable)
         kernel.forbid_dumps()
@@ -196,7 +196,7 @@ def _wait_for(
 ) -> NoReturn:
     """End as the child ends; ``told`` says that it never came to be what it was to be."""
     try:
-        _close_all_but(hold)
+        close_all_but(hold)
         status = oversee(child)
         os.set_blocking(told, False)
         with contextlib.suppress(BlockingIOError):
@@ -257,7 +257,7 @@ def _be_confined(
         kernel.die_with_parent(waiter)
         os.setsid()
         attach_self(procs)
-        _close_all_but(keep)
+        close_all_but(keep)
         os.environ.clear()
         target.limits.apply_to_self(without_cgroup=target.group is None)
         kernel.drop_privileges()
@@ -276,7 +276,7 @@ def _call(body: Callable[[], int | None]) -> NoReturn:
         os._exit(status)
 
 
-def _expect_oom() -> None:
+def expect_oom() -> None:
     """Before the fork and the user change: a process that forbids dumps may not write it."""
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "wb", buffering=0) as file:
         file.write(_OOM_FIRST)
@@ -311,14 +311,16 @@ def _complain(message: str) -> NoReturn:
     os._exit(CANNOT_EXEC)
 
 
-def _reset_signals() -> None:
+def reset_signals() -> None:
+    """Take those of the caller's loop back."""
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def _close_all_but(keep: Sequence[int]) -> None:
+def close_all_but(keep: Sequence[int]) -> None:
+    """Close every other descriptor of this process."""
     start = 0
     for fd in sorted(keep):
         os.closerange(start, fd)

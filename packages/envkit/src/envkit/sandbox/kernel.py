@@ -12,14 +12,15 @@ from typing import Final
 MS_RDONLY: Final = 1
 MS_NOSUID: Final = 2
 MS_NODEV: Final = 4
+MS_NOEXEC: Final = 8
 MS_REMOUNT: Final = 32
 MS_BIND: Final = 4096
 MS_REC: Final = 16384
 MS_PRIVATE: Final = 1 << 18
 MNT_DETACH: Final = 2
 
-_MS_KEPT: Final = MS_NOSUID | MS_NODEV | 8 | 1024 | 2048
-"""And noexec, noatime, nodiratime: statvfs(3) tells them by the same numbers."""
+_MS_KEPT: Final = MS_NOSUID | MS_NODEV | MS_NOEXEC | 1024 | 2048
+"""And noatime, nodiratime: statvfs(3) tells them by the same numbers."""
 
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_DUMPABLE: Final = 4
@@ -69,9 +70,14 @@ def unmount(target: Path) -> None:
 
 def die_with_parent(parent_pid: int) -> None:
     """SIGKILL this process when the thread that forked it ends; exits if it has already."""
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with_parent()
     if os.getppid() != parent_pid:
         os._exit(1)
+
+
+def end_with_parent() -> None:
+    """The same for one that cannot see its parent's pid: whether that lives is for it to check."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def forbid_dumps() -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What one environment of a trial occupies: a workspace, the agent's box, perhaps a gateway's.
 
-Contract: agent code runs only in the agent's box. The gateway runs in a box of its own that
+Contract: agent code runs only in the agent's box. The gateway runs in a cell of its own that
 shares nothing with it but ``/filesystem``; it alone sees ``/.apps_data``. ``close`` never
 raises: what could not be removed is named in its answer.
 """
@@ -22,13 +22,15 @@ from typing import Any, Final
 
 import envkit
 from envkit.deadline import DeadlineExceeded, deadline
+from envkit.fault import SandboxStartFailed
 from envkit.sandbox import archive, enter, loopio
 from envkit.sandbox import box as boxes
 from envkit.sandbox.bwrap import Bind, View, bwrap_binary
+from envkit.sandbox.cell import READY, Cell, CellSpec
 from envkit.sandbox.cgroup import Group, Parent, dissolve
 from envkit.sandbox.channel import Channel, ChannelClosed, RequestFailed
 from envkit.sandbox.limits import Limits, Usage
-from envkit.sandbox.nursery import target_to_wire
+from envkit.sandbox.scene import Scene
 from envkit.sandbox.spec import PARSED, BoxSpec
 from envkit.sandbox.stage import Stage, Workspace
 from envkit.sandbox.starvation import starved
@@ -46,6 +48,7 @@ AGENT_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _SWEEP_S: Final = 10.0
 _KILL_S: Final = 15.0
 _DYING_S: Final = 0.5
+_COMPLAINT_BYTES: Final = 2000
 _LOG_DIRECTORIES: Final = ("logs/agent", "logs/verifier", "logs/artifacts", "tests", "solution")
 
 
@@ -108,7 +111,7 @@ class Lodging:
     groups: Parent | None
     run: str
     _commands: dict[str, _Running] = field(default_factory=dict[str, _Running])
-    _gateway_box: boxes.Box | None = None
+    _gateway_box: Cell | None = None
     _serving: bool = False
     _gateway_channel: Channel | None = None
     _watchers: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
@@ -262,35 +265,54 @@ class Lodging:
     async def start_gateway(
         self, request: dict[str, Any], fds: list[int], nursery: Channel
     ) -> dict[str, Any]:
-        """Open the gateway's box and have the nursery serve in it on the sockets that came along.
+        """Have the nursery fork a gateway into a cell, on the sockets that came along.
 
         Descriptors: the agent's socket, the host-side data socket, a file for its complaints, a
         pipe with its configuration.
         """
+        ours, theirs = socket.socketpair()
+        told, tell = os.pipe2(os.O_CLOEXEC)
         try:
-            self._gateway_box = await self._open_gateway_box(request["start_s"])
-            ours, theirs = socket.socketpair()
-            with theirs:
-                asking = asyncio.ensure_future(
-                    nursery.ask(
-                        "gateway",
-                        [*fds, theirs.fileno(), self._gateway_box.fd],
-                        target=target_to_wire(self._gateway_box.target()),
-                    )
-                )
-                await asyncio.sleep(0)  # it is sent: our copies can go
+            await self._fork_gateway([*fds, theirs.detach(), tell], nursery)
+            async with deadline("start", request["start_s"]):
+                said = await loopio.read_some(told, _COMPLAINT_BYTES)
+            if said != READY:
+                complaint = said.decode(errors="replace") or "ended without a word"
+                raise SandboxStartFailed(f"box {self.spec.name}-gateway: {complaint}")
+        except BaseException:
+            ours.close()
+            await self._give_gateway_up()
+            raise
         finally:
-            for fd in fds:
-                os.close(fd)
+            os.close(told)
         self._gateway_channel = Channel(
             ours,
             {"exec": self._execute_for_agent, "kill": self._kill_for_agent},
             on_event=self._hear_gateway,
         )
-        self._serving = True
-        self._gateway_ended = asking
-        self._keep(self._watch_gateway(asking))
+        self._serving = self._gateway_ended is not None and not self._gateway_ended.done()
         return {}
+
+    async def _fork_gateway(self, fds: list[int], nursery: Channel) -> None:
+        spec = self._cell()
+        asking = asyncio.ensure_future(nursery.ask("gateway", fds, cell=spec.to_dict()))
+        await asyncio.sleep(0)  # it is sent: our copies can go
+        for fd in fds:
+            os.close(fd)
+        try:
+            pid = (await asking)["pid"]
+        except BaseException:
+            if spec.group:
+                await dissolve(spec.group)
+            raise
+        self._gateway_box = Cell(os.pidfd_open(pid), pid, spec.group)
+        self._gateway_ended = asyncio.ensure_future(nursery.ask("ended", pid=pid))
+        self._keep(self._watch_gateway(self._gateway_ended))
+
+    async def _give_gateway_up(self) -> None:
+        cell, self._gateway_box = self._gateway_box, None
+        if cell is not None:
+            await _end(cell)
 
     def gateway_alive(self) -> bool:
         """True while the gateway process and its box live."""
@@ -388,32 +410,38 @@ class Lodging:
         if message["event"] == "tool_fault":
             self.announce("tool_fault", f"{message['tool']}: {message['code']}")
 
-    async def _open_gateway_box(self, start_s: float) -> boxes.Box:
-        upper, work = self.workspace.layer("gateway-layer")
-        binds = [
-            Bind(self.workspace.filesystem, "/filesystem", writable=True),
-            Bind(self.workspace.apps_data, "/.apps_data", writable=True),
-            *(Bind(self.stage.expose(path), str(path)) for path in _interpreter_directories()),
-            *([Bind(self.stage.expose(self.spec.parsed), PARSED)] if self.spec.parsed else []),
-        ]
-        view = View(
-            root=self.stage.expose(self.spec.root),
-            upper=upper,
-            work=work,
-            binds=binds,
-            hostname="gateway",
-            env={"ENVKIT_RUN": self.run},
-        )
+    def _cell(self) -> CellSpec:
+        """What to fork a gateway into; its control group is made here."""
         # Pages of files count as memory of who wrote them, and the agent writes through it too.
         memory_mib = GATEWAY_LIMITS.memory_mib + self.spec.limits.storage_mib
         limits = replace(GATEWAY_LIMITS, memory_mib=memory_mib)
-        return await _start(self, view, f"{self.spec.name}-gateway", limits, start_s)
+        name = f"{self.spec.name}-gateway"
+        return CellSpec(
+            scene=self._scene(),
+            tmp=self.workspace.directory("gateway-tmp"),
+            filesystem=self.workspace.filesystem,
+            apps_data=self.workspace.apps_data,
+            uid=self.stage.owner,
+            limits=limits,
+            group=Group.create(self.groups, name, limits) if self.groups else None,
+        )
+
+    def _scene(self) -> Scene:
+        shown = [(path, str(path)) for path in _interpreter_directories()]
+        if self.spec.parsed:
+            shown.append((self.spec.parsed, PARSED))
+        return Scene(
+            root=self.stage.expose(self.spec.root),
+            place=self.stage.scene(self.spec.root, self.spec.parsed),
+            binds=[Bind(self.stage.expose(path), target) for path, target in shown],
+            in_user_namespace=self.stage.in_user_namespace,
+        )
 
     async def _watch_gateway(self, serving: asyncio.Future[dict[str, Any]]) -> None:
         with contextlib.suppress(RequestFailed, ChannelClosed):
             await serving
-        self._serving = False
-        if self._closing is None:
+        served, self._serving = self._serving, False
+        if served and self._closing is None:
             self.announce("gateway_exit", "ServerDisconnected")
 
     async def _watch_box(self) -> None:
@@ -483,25 +511,11 @@ async def open_lodging(
     return lodging
 
 
-async def _start(
-    lodging: Lodging, view: View, name: str, limits: Limits, start_s: float
-) -> boxes.Box:
-    group = Group.create(lodging.groups, name, limits) if lodging.groups else None
-    return await boxes.start(
-        _exposed_bwrap(lodging.stage),
-        view,
-        uid=lodging.stage.owner,
-        limits=limits,
-        group=group,
-        start_s=start_s,
-    )
-
-
-def _used(box: boxes.Box | None) -> Usage:
+def _used(box: Cell | None) -> Usage:
     return box.group.usage() if box and box.group else Usage()
 
 
-async def _end(box: boxes.Box) -> list[str]:
+async def _end(box: boxes.Box | Cell) -> list[str]:
     """Kill a box and remove its group; what is left by name."""
     try:
         async with deadline("stop", _KILL_S):

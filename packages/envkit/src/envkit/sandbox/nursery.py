@@ -6,7 +6,8 @@ gateways are copies of it. It is asked by the fork server alone, over one channe
 it; its children end with it. The fork server itself stays small: what enters boxes for commands
 and files is a copy of that one, at a fraction of the cost.
 
-Operations: ``trial`` (fork one; answers when it has ended), ``gateway`` (the same in a box),
+Operations: ``trial`` (fork one; answers when it has ended), ``gateway`` (fork one into a cell;
+answers with its pid, which stays its own until ``ended``, which answers when it has ended),
 ``stop`` (kill a trial).
 """
 
@@ -24,15 +25,14 @@ import traceback
 from collections.abc import Callable
 from dataclasses import asdict
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import orjson
 
-from envkit.sandbox import enter, kernel, loopio
-from envkit.sandbox.cgroup import Group, Parent
+from envkit.sandbox import cell, kernel, loopio
+from envkit.sandbox.cell import CellSpec
 from envkit.sandbox.channel import Channel
-from envkit.sandbox.limits import Limits
+from envkit.sandbox.scene import Scenes
 
 TRIAL_MAIN: Final = "envkit.trial.child:main"
 """What a forked trial runs: ``main(spec, socket)``."""
@@ -53,6 +53,7 @@ def main(sock: socket.socket, *, warm: bool) -> None:
 async def _serve(sock: socket.socket) -> None:
     done = asyncio.Event()
     trials: dict[str, int] = {}
+    scenes = Scenes()
 
     async def trial(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         pid = _fork_trial(request, *fds)
@@ -62,7 +63,10 @@ async def _serve(sock: socket.socket) -> None:
         return asdict(ended)
 
     async def gateway(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        return asdict(await loopio.wait_child(_fork_gateway(request, fds)))
+        return {"pid": _fork_gateway(CellSpec.from_dict(request["cell"]), scenes, fds)}
+
+    async def ended(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        return asdict(await loopio.wait_child(request["pid"]))
 
     async def stop(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         pid = trials.get(request["trial"])
@@ -70,31 +74,11 @@ async def _serve(sock: socket.socket) -> None:
             os.kill(pid, signal.SIGKILL)
         return {"running": pid is not None}
 
-    operations = {"trial": trial, "gateway": gateway, "stop": stop}
+    operations = {"trial": trial, "gateway": gateway, "ended": ended, "stop": stop}
     Channel(sock, operations, on_close=done.set).tell("ready")
     await done.wait()
     for pid in trials.values():
         os.kill(pid, signal.SIGKILL)
-
-
-def target_to_wire(target: enter.Target) -> dict[str, Any]:
-    """JSON-ready form of a box to enter; its process descriptor travels beside it."""
-    group = target.group if isinstance(target.group, Group) else None
-    return {
-        "limits": asdict(target.limits),
-        "network_shared": target.network_shared,
-        "group": group.name if group else None,
-        "version": group.parent.version if group else 0,
-        "directories": {k: str(v) for k, v in group.parent.directories.items()} if group else {},
-    }
-
-
-def _target_from_wire(data: dict[str, Any], fd: int) -> enter.Target:
-    group = None
-    if data["group"] is not None:
-        directories = {name: Path(path) for name, path in data["directories"].items()}
-        group = Group(data["group"], Parent(data["version"], directories))
-    return enter.Target(fd, group, Limits(**data["limits"]), data["network_shared"])
 
 
 def _warm() -> None:
@@ -135,23 +119,22 @@ def resolve(path: str) -> Callable[..., Any]:
     return getattr(import_module(module), name)
 
 
-def _fork_gateway(request: dict[str, Any], fds: list[int]) -> int:
-    mcp, data, complaints, config, executor, box = fds
+def _fork_gateway(spec: CellSpec, scenes: Scenes, fds: list[int]) -> int:
+    mcp, data, complaints, config, executor, told = fds
 
     def serve() -> None:
         gc.enable()
         os.dup2(complaints, 2)
         try:
-            with os.fdopen(config, "rb") as told:
-                settings = orjson.loads(told.read())
+            with os.fdopen(config, "rb") as asked:
+                settings = orjson.loads(asked.read())
             resolve(GATEWAY_MAIN)(settings, mcp, data, executor)
         except BaseException:
             os.write(2, traceback.format_exc().encode())
             raise
 
     try:
-        target = _target_from_wire(request["target"], box)
-        return enter.enter(target, keep=fds[:-1], body=serve)
+        return cell.fork(spec, scenes.of(spec.scene), keep=fds[:-1], told=told, body=serve)
     finally:
         for fd in fds:
             os.close(fd)

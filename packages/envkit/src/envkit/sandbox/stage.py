@@ -60,6 +60,13 @@ class Workspace:
             os.chown(directory, self.owner, self.owner)
         return upper, work
 
+    def directory(self, name: str) -> Path:
+        """One more that boxes may write to."""
+        path = self.path / name
+        path.mkdir(exist_ok=True)
+        os.chown(path, self.owner, self.owner)
+        return path
+
     def disk_full(self) -> bool:
         """True when what is left could not hold a page."""
         stat = os.statvfs(self.path)
@@ -111,6 +118,13 @@ class Stage:
             kernel.bind(source, target)
             self._bound[source] = target
         return self._bound[source]
+
+    def scene(self, *sources: Path | None) -> Path:
+        """The place for what is mounted once of these sources, whoever asks first."""
+        name = hashlib.sha256(repr(sources).encode()).hexdigest()[:12]
+        place = self.path / "s" / name
+        place.mkdir(parents=True, exist_ok=True)
+        return place
 
     def open_workspace(self, name: str, storage_mib: int, world: Path | None) -> Workspace:
         """Mount a workspace; with a world its files appear under ``filesystem`` and ``apps_data``.
