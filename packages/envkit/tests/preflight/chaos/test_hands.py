@@ -19,22 +19,6 @@ from pathlib import Path
 from envkit.preflight.chaos import hands
 hands.strike_self(signal.{number}, lambda effect: Path(sys.argv[1]).write_text(effect))
 """
-CLOCK = """
-import asyncio
-from envkit.deadline import DeadlineExceeded, within
-from envkit.preflight.chaos import hands
-
-async def main():
-    waiting = asyncio.ensure_future(within("start", 600, asyncio.Event().wait()))
-    await asyncio.sleep(0)
-    hands.jump_clock(601)
-    try:
-        await waiting
-    except DeadlineExceeded as error:
-        print(error)
-
-asyncio.run(main())
-"""
 PATIENCE_S = 60
 
 
@@ -54,6 +38,12 @@ def test_a_killed_process_is_seen_to_be_gone(sleeper: subprocess.Popen[bytes]) -
 def test_a_stopped_process_is_seen_to_stand_still(sleeper: subprocess.Popen[bytes]) -> None:
     assert asyncio.run(hands.stop(sleeper.pid)) == f"process {sleeper.pid} stands still"
     assert sleeper.poll() is None
+
+
+def test_a_process_that_was_paused_goes_on(sleeper: subprocess.Popen[bytes]) -> None:
+    assert asyncio.run(hands.pause(sleeper.pid)) == f"process {sleeper.pid} stood still for 1 s"
+    assert sleeper.poll() is None
+    assert "State:\tT" not in Path(f"/proc/{sleeper.pid}/status").read_text()
 
 
 def test_a_process_that_kills_itself_leaves_word_of_its_end(tmp_path: Path) -> None:
@@ -78,13 +68,6 @@ def test_a_process_that_stops_itself_leaves_word_of_it(tmp_path: Path) -> None:
     finally:
         stopped.kill()
         stopped.wait()
-
-
-def test_a_clock_that_jumps_ends_what_was_given_less_time() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", CLOCK], capture_output=True, text=True, timeout=PATIENCE_S
-    )
-    assert done.stdout == "start did not finish within 600 s\n", done.stderr
 
 
 async def _appears(path: Path) -> None:

@@ -7,12 +7,13 @@ whole table is struck by ``benchmarks/chaos_64.py``.
 
 import os
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
 
 import orjson
 import pytest
 
-from envkit.preflight.chaos import log
+from envkit.preflight.chaos import clocks, log
 from envkit.preflight.chaos.choose import choose, write_chosen
 from envkit.preflight.chaos.expected import phases
 from envkit.preflight.chaos.rules import Rules, Wanted
@@ -30,18 +31,29 @@ HANG_S = 6.0
 UNTOUCHED = 4
 
 STRUCK = {
-    "start": ("raise", "rate-limited", "garbage", "clock-jump", "kill-box", "kill-trial"),
+    "start": (
+        *("raise", "rate-limited", "garbage", "kill-box", "kill-trial"),
+        *("clock-jump", "wall-clock-back", "wall-clock-ahead"),
+    ),
     "gateway": ("refused", "garbage", "kill-gateway", "stop-gateway"),
-    "connect": ("silent", "reset", "http-500"),
+    "connect": ("silent", "reset", "http-500", "kill-gateway"),
     "list": ("garbage", "kill-gateway-box"),
-    "call": ("reset", "rate-limited", "slow", "kill-gateway", "out-of-memory", "kill-box"),
+    "call": (
+        *("reset", "rate-limited", "slow", "pause", "kill-gateway", "out-of-memory", "kill-box"),
+        *("wall-clock-back", "wall-clock-ahead"),
+    ),
     "answer": ("cut", "model-disk", "model-box"),
-    "collect": ("slow", "garbage", "empty", "disk-full", "kill-box", "kill-trial"),
+    "collect": (
+        *("slow", "trickle", "crawl", "garbage", "empty", "disk-full"),
+        *("kill-box", "kill-trial"),
+    ),
     "stop": ("raise", "garbage", "kill-box"),
-    "grade-start": ("timeout", "kill-trial"),
-    "carry": ("raise", "kill-box"),
-    "verify": ("crash", "killed", "nan", "text", "out-of-memory", "disk-full", "kill-box"),
-    "reward": ("garbage",),
+    "grade-start": ("timeout", "wall-clock-back", "wall-clock-ahead", "kill-trial"),
+    "carry": ("raise", "trickle", "crawl", "kill-box"),
+    "verify": (
+        *("crash", "killed", "nan", "text", "out-of-memory", "disk-full", "pause", "kill-box"),
+    ),
+    "reward": ("garbage", "trickle", "crawl"),
     "grade-stop": ("hang",),
     "record": ("torn", "disk-full"),
 }
@@ -118,3 +130,13 @@ def test_what_a_strike_reaches_is_proven_beside_it(home: Path) -> None:
     assert effects["start", "kill-trial"].endswith("is gone")
     assert effects["gateway", "stop-gateway"].endswith("stands still")
     assert effects["verify", "disk-full"].endswith("has 0 blocks left")
+    assert effects["verify", "pause"].endswith("stood still for 1 s")
+
+
+def test_a_wrong_wall_clock_dates_what_harbor_records(home: Path) -> None:
+    struck = {(d.phase, d.kind): d for d in log.read(home / "chaos" / log.LOG_NAME)}
+    for kind, seconds in clocks.WRONG_S.items():
+        done = struck["call", kind]
+        result = orjson.loads((home / "trials" / done.trial / "result.json").read_bytes())
+        ended = datetime.fromisoformat(result["finished_at"]).timestamp()
+        assert abs(ended - done.at - seconds) < 3600

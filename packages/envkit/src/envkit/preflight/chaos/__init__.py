@@ -7,8 +7,11 @@ choose     which trial each of them strikes: by seed, to the exact count
 log        what the injector did, written by it alone
 order      a struck attempt gets the layer, and a short budget for what will hang
 layer      a Harbor environment between the guard and the provider, which strikes
-local      the same over envkit's own boxes: signals, sockets, streams, limits
+verifiers  what a verifier does in place of its work
+served     the same over the gateways of envkit's own boxes: sockets, signals, limits
+local      the same over these boxes: signals, streams, limits
 hands      processes and limits, reached from outside
+clocks     the clocks that a trial's process reads
 wire       the connection between an agent and its gateway
 channel    what the fork server answers
 streams    files on their way into and out of a box

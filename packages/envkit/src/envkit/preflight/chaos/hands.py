@@ -24,6 +24,9 @@ from envkit.sandbox import kernel, loopio
 PATIENCE_S: Final = 20.0
 """To see an effect of the kernel's, on a machine where a thousand processes wait for two cores."""
 
+PAUSE_S: Final = 1.0
+"""Twenty times what a call takes, and far below any budget."""
+
 _LOOK_S: Final = 0.01
 _REMOUNT: Final = 32
 """MS_REMOUNT of mount(2)."""
@@ -62,16 +65,18 @@ async def stop(pid: int) -> str:
     return f"process {pid} stands still"
 
 
-async def gateway_in(process_1: int) -> int:
-    """Host pid of the process that serves in a gateway's box, known by its process 1."""
-    found: list[int] = []
+async def pause(pid: int) -> str:
+    """Stop a process, and let it go on after a while: as one that waits for a disk."""
+    await stop(pid)
+    await asyncio.sleep(PAUSE_S)
+    os.kill(pid, signal.SIGCONT)
+    await _until(lambda: _state(pid) != "T")
+    return f"process {pid} stood still for {PAUSE_S:g} s"
 
-    def look() -> bool:
-        found[:] = _members(process_1)
-        return bool(found)
 
-    await _until(look)
-    return found[0]
+async def stopped_in(process_1: int) -> int:
+    """Host pid of the process in a box that stands still."""
+    return await _one_in(process_1, lambda pid: _state(pid) == "T")
 
 
 def strike_self(number: signal.Signals, log: Callable[[str], None]) -> NoReturn:
@@ -113,16 +118,15 @@ def fill(workspace: Path) -> str:
     raise OSError(f"{workspace} could not be shrunk")
 
 
-def jump_clock(seconds: float) -> str:
-    """Let the monotonic clock of this process go on from a later time.
+async def _one_in(process_1: int, like: Callable[[int], bool]) -> int:
+    found: list[int] = []
 
-    As a process sees it whose machine was suspended. It is the process's own reading that is
-    changed: a running process with threads cannot be moved to another time namespace, and the wall
-    clock has none.
-    """
-    real = time.monotonic
-    time.monotonic = lambda: real() + seconds
-    return f"the monotonic clock of process {os.getpid()} is {seconds:g} s later"
+    def look() -> bool:
+        found[:] = [pid for pid in _members(process_1) if like(pid)]
+        return bool(found)
+
+    await _until(look)
+    return found[0]
 
 
 async def _until(true: Callable[[], bool]) -> None:

@@ -20,28 +20,13 @@ from harbor.environments.base import BaseEnvironment, ExecResult
 from harbor.utils.import_path import import_class
 
 from envkit.agent.replay import FINAL_ANSWER
-from envkit.preflight.chaos import hands, log
+from envkit.preflight.chaos import clocks, hands, log
 from envkit.preflight.chaos.choose import Strike
 from envkit.preflight.chaos.order import STRIKE_ENV
+from envkit.preflight.chaos.verifiers import SCRIPTS, verifies
 from envkit.preflight.chaos.wire import SLOW_S
 
 _PREFIX: Final = "struck__"
-_REWARD: Final = "/logs/verifier/reward.json"
-_VERIFIERS: Final = {
-    "hang": "sleep infinity",
-    "crash": "echo 'Traceback (most recent call last):' >&2; exit 1",
-    "no-reward": "true",
-    "killed": f"printf '{{\"reward\": 0.0}}' > {_REWARD}; kill -9 $$",
-    "empty": f": > {_REWARD}",
-    "broken-json": f"printf '{{\"reward\": ' > {_REWARD}",
-    "binary": f"printf '\\x80\\xff' > {_REWARD}",
-    "nan": f"printf '{{\"reward\": NaN}}' > {_REWARD}",
-    "text": f'printf \'{{"reward": "full"}}\' > {_REWARD}',
-    "nameless": f"printf '{{\"score\": 1.0}}' > {_REWARD}",
-    "bare": f"printf '1.0' > {_REWARD}",
-}
-"""What a verifier does in place of its work."""
-
 _RECORDS: Final = {"torn": b'{"number": 1, "started_at": ', "hollow": b'{"number": 1}'}
 """What is left of an attempt's record."""
 
@@ -80,6 +65,11 @@ class Layer(BaseEnvironment):
         """Be killed, or stopped, as from outside."""
         hands.strike_self(number, self.log)
 
+    def change_clock(self, kind: str) -> None:
+        """Let a clock that this process reads be wrong from now on."""
+        wrong_s = clocks.WRONG_S.get(kind)
+        self.log(clocks.jump(self.hang_s + 1) if wrong_s is None else clocks.skew(wrong_s))
+
     async def meet(self, phase: str) -> None:
         """The faults that need no box of ours; the others are left to who knows them."""
         match self.due(phase):
@@ -98,8 +88,8 @@ class Layer(BaseEnvironment):
             case "slow":
                 self.log(f"{phase} begins {SLOW_S:g} s later")
                 await asyncio.sleep(SLOW_S)
-            case "clock-jump":
-                self.log(hands.jump_clock(self.hang_s + 1))
+            case "clock-jump" | "wall-clock-back" | "wall-clock-ahead" as kind:
+                self.change_clock(kind)
                 await asyncio.sleep(0)  # what is due now comes first
             case "kill-trial":
                 self.die(signal.SIGKILL)
@@ -129,8 +119,8 @@ class Layer(BaseEnvironment):
         **more: Any,
     ) -> ExecResult:
         if not self.is_agents() and verifies(command) and (kind := self.due("verify")):
-            if kind in _VERIFIERS:
-                command = _VERIFIERS[kind]
+            if kind in SCRIPTS:
+                command = SCRIPTS[kind]
                 self.log(f"the verifier runs: {command}")
             else:
                 command = await self.harm_verifier(kind, command)
@@ -178,11 +168,6 @@ class Layer(BaseEnvironment):
         record = self.trial_paths.trial_dir / "attempt.json"
         record.write_bytes(_RECORDS[self.strike.kind])
         self.die(signal.SIGKILL)
-
-
-def verifies(command: str) -> bool:
-    """Whether a command is the one by which Harbor runs a task's verifier."""
-    return command.startswith(("(/tests/", "/tests/")) or "/tests/test.sh >" in command
 
 
 @functools.cache

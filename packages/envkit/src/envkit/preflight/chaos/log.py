@@ -19,6 +19,9 @@ from envkit.preflight.chaos.choose import Strike
 
 LOG_NAME: Final = "chaos.jsonl"
 
+_now: Final = time.time
+"""Bound before a strike makes the clock of this process wrong."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
@@ -42,7 +45,7 @@ def write(path: Path, strike: Strike, effect: str, *, took: bool = True) -> None
         attempt=strike.attempt,
         kind=strike.kind,
         phase=strike.phase,
-        at=time.time(),
+        at=_now(),
         took=took,
         effect=effect,
     )

@@ -33,7 +33,10 @@ slot is held so long by each fault that hangs."""
 
 _TOP: Final = {"seed", "hang_s", "fault"}
 _KEYS: Final = {"kind", "phase", "count", "rate", "task"}
-_PROVIDERS: Final = {"hang", "raise", "timeout", "rate-limited", "kill-trial", "clock-jump"}
+_PROVIDERS: Final = {
+    *("hang", "raise", "timeout", "rate-limited", "kill-trial"),
+    *("clock-jump", "wall-clock-back", "wall-clock-ahead"),
+}
 """Kinds that need no box of ours: any provider shows them."""
 
 _BOXLESS: Final = {
@@ -42,8 +45,10 @@ _BOXLESS: Final = {
 }
 """Where they do so; in ``verify`` all do but those that reach into a box."""
 
-_REACHES_IN: Final = {"kill-box", "out-of-memory", "disk-full"}
-_AS_ROOT: Final = {"kill-box", "kill-gateway", "kill-gateway-box", "stop-gateway", "out-of-memory"}
+_REACHES_IN: Final = {"kill-box", "out-of-memory", "disk-full", "pause"}
+_AS_ROOT: Final = {
+    *("kill-box", "kill-gateway", "kill-gateway-box", "stop-gateway", "pause", "out-of-memory")
+}
 """They reach into the processes, groups and mounts of another user."""
 
 
