@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Chaos at concurrency 64, then a clean run: ``python benchmarks/chaos_64.py``.
 
-Runs ``envkit preflight tasks --chaos benchmarks/chaos_64.toml`` (200 faults and 13 controls, every
+Runs ``envkit preflight tasks --chaos benchmarks/chaos_64.toml`` (208 faults and 24 controls, every
 row of the table), scores it, and runs the same tasks right after without chaos. Holds the bar:
 every strike took effect and came out as the committed table says, no reward lost, none invalid
 called valid, none valid called invalid, no trial disturbed that was not struck, nothing left
@@ -24,7 +24,7 @@ from typing import Any
 from preflight_concurrency import RESULTS, ROOT, machine, rounded
 
 TRIALS = 272
-"""213 that are struck, and 59 between them that are not."""
+"""232 that are struck, and 40 between them that are not."""
 
 TIMEOUT_S = 1800
 RULES = ROOT / "benchmarks" / "chaos_64.toml"
