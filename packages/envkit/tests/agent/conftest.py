@@ -6,7 +6,12 @@ import json
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+)
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +42,12 @@ def start_real_server(*more: str) -> Iterator[RealServer]:
         process.kill()
 
 
+@pytest.fixture(scope="session")
+def start_server() -> Callable[..., AbstractContextManager[RealServer]]:
+    """``with start_server("--old") as server``: one of the flags that `real_server` takes."""
+    return start_real_server
+
+
 @pytest.fixture
 def mortal_server() -> Iterator[RealServer]:
     """A server of the test's own, to be killed."""
@@ -47,7 +58,7 @@ def mortal_server() -> Iterator[RealServer]:
 @pytest.fixture
 def forgetful_server() -> Iterator[RealServer]:
     """A server that accepts its token for half a second."""
-    with start_real_server("0.5") as server:
+    with start_real_server("--life", "0.5") as server:
         yield server
 
 

@@ -11,9 +11,8 @@ from harbor.models.trajectories import (
     ToolCall,
     Trajectory,
 )
-from mcp_types import Tool
 
-from envkit.agent.mcp_client import ToolResult
+from envkit.agent.mcp_client import Tool, ToolResult
 from envkit.agent.recording import Call
 
 
@@ -63,7 +62,7 @@ def _called(number: int, call: Call, result: ToolResult) -> Step:
 def _definition(tool: Tool) -> dict[str, object]:
     function = {
         "name": tool.name,
-        "description": tool.description or "",
-        "parameters": tool.input_schema,
+        "description": tool.description,
+        "parameters": dict(tool.input_schema),
     }
     return {"type": "function", "function": function}

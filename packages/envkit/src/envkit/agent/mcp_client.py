@@ -1,41 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
 """One MCP server over streamable HTTP, for callers who must come back on time.
 
-The SDK raises ``CancelledError`` in the task that entered its client when the server dies, so one
-supervisor task owns connect → close and no caller ever stands inside the SDK's scopes. Every
-request runs in a task of its own and is waited for with a hard deadline. The first lost connection
-ends the client: whatever waits and whatever is asked later raises `ServerDisconnected`.
+Every request has a hard deadline and runs in its caller's own task: one that is given up closes its
+connection, and the server sees that nobody waits. The first lost connection ends the client:
+whatever is asked later raises `ServerDisconnected`. A request is sent once, whatever comes of it.
 
-Errors: `ServerStartFailed`, `ServerDisconnected`, `ServerGarbage` and `DeadlineExceeded`, never the
-SDK's own. A tool that says no is a `ToolResult` with ``ok=False``: that is the agent's to read.
+Errors: `ServerStartFailed`, `ServerDisconnected`, `TokenExpired`, `ServerGarbage`, `ServerError`
+and `DeadlineExceeded`. A tool that says no is a `ToolResult` with ``ok=False``: that is the
+agent's to read.
+
+The protocol is spoken here and not by the SDK's client, whose work was half of a call's.
 """
 
 import asyncio
-import contextvars
-import functools
-import ssl
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Coroutine, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
-import httpx2
-from mcp import Client, MCPError
-from mcp.client.streamable_http import streamable_http_client
-from mcp_types import CallToolResult, ListToolsResult, RequestParamsMeta, TextContent, Tool
+from mcp.shared.inbound import mcp_param_headers
 
-from envkit.agent.mcp_faults import TRACE, HttpTrace, TracedTransport, is_refusal, server_fault
-from envkit.deadline import DEFAULT_BUDGETS, Budgets, DeadlineExceeded, abandon
-from envkit.fault import EnvkitError, ServerDisconnected, ServerError
+from envkit.agent.mcp_faults import FAILURES, is_refusal, server_fault
+from envkit.agent.mcp_http import HttpLink
+from envkit.agent.mcp_results import Tool, ToolResult, result_of, tools_of
+from envkit.agent.mcp_session import McpSession
+from envkit.agent.mcp_wire import McpWire, Message, RpcError
+from envkit.deadline import DEFAULT_BUDGETS, Budgets, DeadlineExceeded, deadline
+from envkit.fault import EnvkitError, ServerDisconnected, ServerStartFailed
 from envkit.sandbox.ledger import ledger
+
+__all__ = ["CALL_ID", "Endpoint", "Tool", "ToolClient", "ToolResult"]
 
 CALL_ID = "envkit/call_id"
 """Key of the call id in a request's ``_meta``; the gateway journals by it."""
-
-_MAX_EVENT_BYTES = 32 << 20
-"""Bytes of one answer on an event stream: a rendered page in base64 passes the SDK's own bound of
-1 MiB, which would end the call; a server gone mad must still not fill the memory."""
-
-type _Request[T] = Callable[[Client, HttpTrace], Coroutine[object, object, T]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,32 +46,17 @@ class Endpoint:
     """Further headers, such as a task's own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResult:
-    """What a tool answered, for the agent to read."""
-
-    ok: bool
-    text: str
-    """The text parts, joined by newlines."""
-    structured: Mapping[str, object]
-    """The envelope; empty where the server sends none."""
-    seconds: float
-    code: str = ""
-    """The envelope's stable code, or ``jsonrpc-32602`` where the protocol itself refused."""
-    call_id: str = ""
-
-
 class ToolClient:
     """A connected client. Made by `ToolClient.open`, which also closes it."""
 
     def __init__(self, endpoint: Endpoint, budgets: Budgets) -> None:
-        self._endpoint = endpoint
+        bearer = {"Authorization": f"Bearer {endpoint.token}"} if endpoint.token else {}
+        self._link = HttpLink(endpoint.url, {**endpoint.headers, **bearer})
+        self._session = McpSession(McpWire(self._link))
         self._budgets = budgets
-        self._trace = HttpTrace()
-        self._connected: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
-        self._closing = asyncio.Event()
-        self._supervisor = _start(self._supervise(), "mcp supervisor", self._trace)
-        self._lost: ServerError | None = None
+        self._tools: dict[str, Tool] = {}
+        self._connecting = True
+        self._lost: ServerDisconnected | None = None
 
     @classmethod
     @asynccontextmanager
@@ -86,170 +67,96 @@ class ToolClient:
 
         Closing never raises: a server that will not say goodbye takes no result away.
         """
-        client = cls(endpoint, budgets)
         try:
-            await client._connect()
+            client = cls(endpoint, budgets)
+        except ValueError as error:
+            raise ServerStartFailed(str(error)) from error
+        try:
+            seconds = budgets.mcp_connect_s
+            await client._ask("mcp_connect", seconds, client._session.connect(seconds))
+            client._connecting = False
             yield client
         finally:
             await client._close()
 
     async def list_tools(self) -> tuple[Tool, ...]:
         """Every tool the server lists, over all pages."""
-        tools: list[Tool] = []
-        cursor: str | None = None
+        listed: list[Tool] = []
+        cursor = ""
         while True:
-            page = await self._list_page(cursor)
-            tools.extend(page.tools)
-            if not page.next_cursor or page.next_cursor == cursor:
-                return tuple(tools)
-            cursor = page.next_cursor
+            page, following = await self._ask(
+                "mcp_list", self._budgets.mcp_list_s, self._page(cursor)
+            )
+            listed.extend(page)
+            if not following or following == cursor:
+                break
+            cursor = following
+        self._tools = {tool.name: tool for tool in listed}
+        return tuple(listed)
 
     async def call(
         self, name: str, arguments: Mapping[str, object], *, call_id: str = ""
     ) -> ToolResult:
-        """Call a tool once. With a ``call_id`` a gateway of envkit runs it at most once."""
-        started = asyncio.get_running_loop().time()
-        meta: RequestParamsMeta | None = {CALL_ID: call_id} if call_id else None
+        """Call a tool once. With a ``call_id`` a gateway of envkit runs it at most once.
 
-        async def request(client: Client, trace: HttpTrace) -> CallToolResult | MCPError:
-            try:
-                return await client.call_tool(name, dict(arguments), meta=meta)
-            except MCPError as error:
-                if is_refusal(error, trace):
-                    return error
+        What was listed is what a result is held to: structured content by the tool's own schema.
+        """
+        work = self._called(name, arguments, call_id)
+        return await self._ask("mcp_call", self._budgets.mcp_call_s, work)
+
+    async def _page(self, cursor: str) -> tuple[tuple[Tool, ...], str]:
+        params: Message = {"cursor": cursor} if cursor else {}
+        return tools_of(await self._session.ask("tools/list", params))
+
+    async def _called(self, name: str, arguments: Mapping[str, object], call_id: str) -> ToolResult:
+        clock = asyncio.get_running_loop().time
+        started, tool = clock(), self._tools.get(name)
+        params: Message = {"name": name, "arguments": dict(arguments)}
+        if call_id:
+            params["_meta"] = {CALL_ID: call_id}
+        headers = mcp_param_headers(tool.headers, arguments) if tool and tool.headers else None
+        try:
+            answer = await self._session.ask("tools/call", params, headers)
+        except RpcError as error:
+            if not is_refusal(error):
                 raise
+            return _refused(error, clock() - started, call_id)
+        return result_of(answer.result, tool, clock() - started, call_id)
 
-        answer = await self._ask("mcp_call", self._budgets.mcp_call_s, request)
-        seconds = asyncio.get_running_loop().time() - started
-        return _read(answer, seconds, call_id)
-
-    async def _list_page(self, cursor: str | None) -> ListToolsResult:
-        async def request(client: Client, _: HttpTrace) -> ListToolsResult:
-            return await client.list_tools(cursor=cursor, cache_mode="bypass")
-
-        return await self._ask("mcp_list", self._budgets.mcp_list_s, request)
-
-    async def _supervise(self) -> None:
-        """Own the SDK's client from connect to close; ends when closed or the server is lost."""
-        token = self._endpoint.token
-        bearer = {"Authorization": f"Bearer {token}"} if token else {}
-        async with httpx2.AsyncClient(
-            headers={**self._endpoint.headers, **bearer},
-            timeout=None,  # each request has a hard deadline of its own
-            transport=TracedTransport(verify=_authorities()),
-            trust_env=False,  # a proxy of the host has no business between a trial and its server
-        ) as http:
-            transport = streamable_http_client(
-                self._endpoint.url, http_client=http, max_sse_event_size=_MAX_EVENT_BYTES
-            )
-            async with Client(transport, cache=None) as client:
-                self._connected.set_result(client)
-                await self._closing.wait()
-
-    async def _connect(self) -> None:
+    async def _ask[T](self, op: str, seconds: float, work: Coroutine[object, object, T]) -> T:
+        """Do it on time, and enter in the ledger what goes wrong: an agent may go on without."""
         try:
-            await self._reach()
+            return await self._asked(op, seconds, work)
         except EnvkitError as error:
             ledger().note(error)
             raise
 
-    async def _reach(self) -> None:
-        waits = {self._connected, self._supervisor}
-        seconds = self._budgets.mcp_connect_s
-        await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        if self._connected.done():
-            return
-        if not self._supervisor.done():
-            raise DeadlineExceeded("mcp_connect", seconds)
-        raise self._why_lost(connecting=True)
-
-    async def _ask[T](self, op: str, seconds: float, request: _Request[T]) -> T:
-        """Ask, and enter in the ledger what goes wrong: an agent may go on without its tools."""
-        try:
-            return await self._asked(op, seconds, request)
-        except EnvkitError as error:
-            ledger().note(error)
-            raise
-
-    async def _asked[T](self, op: str, seconds: float, request: _Request[T]) -> T:
-        """Run one request in its own task, until it answers, the server is lost or time is up."""
-        if self._lost is not None or self._supervisor.done():
-            raise ServerDisconnected(f"{op} not sent: {self._why_lost()}")
-        trace = HttpTrace()
-        task = _start(request(self._connected.result(), trace), op, trace)
-        waits: set[asyncio.Task[T] | asyncio.Task[None]] = {task, self._supervisor}
-        try:
-            await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            abandon(op, task)
-            raise
-        if task.done():
-            return self._answer(op, seconds, task, trace)
-        abandon(op, task)
-        if self._supervisor.done():
-            raise self._why_lost()
-        raise DeadlineExceeded(op, seconds)
-
-    def _answer[T](self, op: str, seconds: float, task: asyncio.Task[T], trace: HttpTrace) -> T:
-        try:
-            return task.result()
-        except asyncio.CancelledError as error:
-            raise self._lose(ServerDisconnected(f"{self._endpoint.url} is gone")) from error
-        except TimeoutError as error:
-            raise DeadlineExceeded(op, seconds) from error
-        except Exception as error:
-            raise self._lose(server_fault(error, trace, self._endpoint.url)) from error
-
-    def _lose(self, fault: ServerError) -> ServerError:
-        """The first lost connection ends the client; an answer that makes no sense does not."""
-        if isinstance(fault, ServerDisconnected):
-            self._lost = self._lost or fault
-        return fault
-
-    def _why_lost(self, *, connecting: bool = False) -> ServerError:
-        if self._lost is None:
-            error = None if self._supervisor.cancelled() else self._supervisor.exception()
-            url = self._endpoint.url
-            self._lost = server_fault(error, self._trace, url, connecting=connecting)
-            self._lost.__cause__ = error
-        return self._lost
+    async def _asked[T](self, op: str, seconds: float, work: Coroutine[object, object, T]) -> T:
+        if self._lost is not None:
+            work.close()
+            raise ServerDisconnected(f"{op} not sent: {self._lost}")
+        async with deadline(op, seconds):
+            try:
+                return await work
+            except FAILURES as error:
+                fault = server_fault(error, self._link.url, connecting=self._connecting)
+                if isinstance(fault, ServerDisconnected):
+                    self._lost = self._lost or fault
+                raise fault from error
 
     async def _close(self) -> None:
-        self._closing.set()
-        if not self._connected.done():
-            self._supervisor.cancel()
-        try:
-            await asyncio.wait({self._supervisor}, timeout=self._budgets.mcp_close_s)
-        finally:
-            abandon("mcp_close", self._supervisor)
+        with suppress(DeadlineExceeded, *FAILURES):
+            async with deadline("mcp_close", self._budgets.mcp_close_s):
+                await self._session.leave()
+                await self._link.close()
 
 
-@functools.cache
-def _authorities() -> ssl.SSLContext:
-    """Whom to trust, read once a process: 20 ms and a megabyte, also for a client on loopback."""
-    return httpx2.create_ssl_context()
-
-
-def _start[T](work: Coroutine[object, object, T], name: str, trace: HttpTrace) -> asyncio.Task[T]:
-    """A task whose HTTP requests, wherever the SDK sends them from, write to ``trace``."""
-    context = contextvars.copy_context()
-    context.run(TRACE.set, trace)
-    return asyncio.create_task(work, name=name, context=context)
-
-
-def _read(answer: CallToolResult | MCPError, seconds: float, call_id: str) -> ToolResult:
-    if isinstance(answer, MCPError):
-        code, text = f"jsonrpc{answer.code}", answer.message
-        return ToolResult(
-            ok=False, text=text, structured={}, seconds=seconds, code=code, call_id=call_id
-        )
-    envelope: Mapping[str, object] = answer.structured_content or {}
-    texts = [part.text for part in answer.content if isinstance(part, TextContent)]
+def _refused(error: RpcError, seconds: float, call_id: str) -> ToolResult:
     return ToolResult(
-        ok=not answer.is_error and envelope.get("ok", True) is not False,
-        text="\n".join(texts),
-        structured=envelope,
+        ok=False,
+        text=error.message,
+        structured={},
         seconds=seconds,
-        code=str(envelope.get("code", "")),
+        code=f"jsonrpc{error.code}",
         call_id=call_id,
     )

@@ -20,11 +20,10 @@ from harbor.agents.base import BaseAgent
 from harbor.agents.capabilities import AgentCapabilities
 from harbor.environments.base import BaseEnvironment
 from harbor.models.agent.context import AgentContext
-from mcp_types import Tool
 
 from envkit import __version__
 from envkit.agent.atif import trajectory
-from envkit.agent.mcp_client import Endpoint, ToolClient, ToolResult
+from envkit.agent.mcp_client import Endpoint, Tool, ToolClient, ToolResult
 from envkit.agent.recording import Call, Recording, read_recording
 from envkit.agent.think import parse_think
 from envkit.agent.toolbelt import list_checked

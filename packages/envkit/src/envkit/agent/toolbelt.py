@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from mcp_types import Tool
-
-from envkit.agent.mcp_client import Endpoint, ToolClient
+from envkit.agent.mcp_client import Endpoint, Tool, ToolClient
 from envkit.deadline import Budgets
 from envkit.fault import ExtraTools, MissingTools
 from envkit.sandbox.ledger import ledger
