@@ -28,6 +28,7 @@
     │   └── RewardUnreadable      verifier   no     yes    no
     ├── TaskError                 task       no     no     no
     ├── HarnessError              harness    no     yes    no
+    │   └── TemplateRefused       harness    no     no     no
     ├── ModelFault                model      no     yes    YES
     │   ├── OutOfMemory           model      no     yes    YES
     │   ├── ProcessLimit          model      no     yes    YES
@@ -80,6 +81,7 @@ from envkit.fault.errors import (
     ServerGarbage,
     ServerStartFailed,
     TaskError,
+    TemplateRefused,
     TokenExpired,
     TransferFailed,
     UnexpectedToolError,
@@ -124,6 +126,7 @@ __all__ = [
     "ServerGarbage",
     "ServerStartFailed",
     "TaskError",
+    "TemplateRefused",
     "TokenExpired",
     "TransferFailed",
     "UnexpectedToolError",

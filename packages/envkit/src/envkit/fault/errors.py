@@ -160,6 +160,12 @@ class HarnessError(EnvkitError):
     policy = FINAL_GRADED
 
 
+class TemplateRefused(HarnessError):
+    """No trustworthy token stream can be made with this tokenizer or chat template."""
+
+    policy = FINAL
+
+
 class ModelFault(EnvkitError):
     """What the model's own action caused. Valid, graded as it stands, never retried."""
 
