@@ -96,6 +96,15 @@ def _warm() -> None:
     gc.disable()
 
 
+def _collect_from_here() -> None:
+    """In a copy: what the nursery has kept of others since it froze is no garbage of this one.
+
+    A collection would write to all of it, and so to a copy of it.
+    """
+    gc.freeze()
+    gc.enable()
+
+
 def _import_filelock() -> None:
     """Harbor's libraries import it. What it does at each fork writes to 0.6 MiB of every child.
 
@@ -123,7 +132,7 @@ def _fork_gateway(spec: CellSpec, scenes: Scenes, fds: list[int]) -> int:
     mcp, data, complaints, config, executor, told = fds
 
     def serve() -> None:
-        gc.enable()
+        _collect_from_here()
         os.dup2(complaints, 2)
         try:
             with os.fdopen(config, "rb") as asked:
@@ -170,7 +179,7 @@ def _be_trial(
         os.environ.update(_read_environment(env))
         os.closerange(3, channel)
         os.closerange(channel + 1, os.sysconf("SC_OPEN_MAX"))
-        gc.enable()
+        _collect_from_here()
         resolve(TRIAL_MAIN)(request["spec"], socket.socket(fileno=channel))
         status = 0
     except BaseException:
