@@ -60,7 +60,11 @@ class Budgets:
     mcp_close_s: float = 5.0
     """Closing is a courtesy to a server that is killed next."""
     generate_s: float = 600.0
-    """16 k tokens at 30 tokens/s, the slowest a loaded engine should get."""
+    """A whole answer of an engine that does not stream, 16 k tokens at 30 tokens/s; of one that
+    streams, the first token: a queue as long as that."""
+    generate_idle_s: float = 60.0
+    """Between tokens of a stream, which is never cut while it goes on: a weight update or the
+    prefill of another's long prompt holds it up for seconds."""
     judge_s: float = 120.0
     """One criterion: a long prompt, a short answer. The peer's hour hides an outage."""
     verify_s: float = 600.0

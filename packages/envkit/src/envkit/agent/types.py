@@ -97,9 +97,12 @@ class Sampled:
     prompt_tokens: int
     """As the engine counted them."""
     queued_s: float = 0.0
-    """Before the engine began with it, where that is known."""
+    """Of ``seconds``, before the engine began with it: failed tries, the waits between, and its
+    queue; where it does not tell its queue but streams, all before the first token."""
     first_token_s: float = 0.0
+    """From the first try's start; equal to ``seconds`` where the engine does not stream."""
     seconds: float = 0.0
+    """From the first try's start to the end of the last one."""
     kv_version: int = -1
     tries: int = 1
     topk_ids: Ids | None = None

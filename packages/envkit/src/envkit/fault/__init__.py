@@ -20,6 +20,24 @@
     │   ├── TokenExpired          server     yes    yes    no
     │   └── UnexpectedToolError   server     no     yes    no
     ├── EngineError               engine     yes    yes    no
+    │   ├── EngineUnreachable     engine     yes    yes    no
+    │   ├── EngineBusy            engine     yes    yes    no
+    │   ├── EngineFailed          engine     yes    yes    no
+    │   ├── EngineGarbage         engine     yes    yes    no
+    │   ├── EngineAborted         engine     yes    yes    no
+    │   ├── WeightsChanged        engine     yes    yes    no
+    │   ├── EngineRefused         engine     no     no     no
+    │   └── UntrainableSample     engine     no     no     no
+    │       ├── NoTokenIds        engine     no     no     no
+    │       ├── UnequalLengths    engine     no     no     no
+    │       ├── OutOfVocabulary   engine     no     no     no
+    │       ├── PromptAltered     engine     no     no     no
+    │       ├── NoLogprobs        engine     no     no     no
+    │       ├── BadLogprobs       engine     no     no     no
+    │       ├── OtherDistribution engine     no     no     no
+    │       ├── WrongStop         engine     no     no     no
+    │       ├── TooManyTokens     engine     no     no     no
+    │       └── UnreadableVersion engine     no     no     no
     ├── JudgeError                judge      yes    yes    no
     │   └── NoVerdict             judge      no     yes    no
     ├── VerifierError             verifier   no     yes    no
@@ -28,6 +46,7 @@
     │   └── RewardUnreadable      verifier   no     yes    no
     ├── TaskError                 task       no     no     no
     ├── HarnessError              harness    no     yes    no
+    │   └── PromptTooLong         harness    no     yes    no
     │   └── TemplateRefused       harness    no     no     no
     ├── ModelFault                model      no     yes    YES
     │   ├── OutOfMemory           model      no     yes    YES
@@ -54,9 +73,16 @@ classify   exception or stored record → `Fault`, the same for both
 
 from envkit.fault.classify import BudgetUse, classify
 from envkit.fault.errors import (
+    BadLogprobs,
     DiskFull,
     EndlessCommand,
+    EngineAborted,
+    EngineBusy,
     EngineError,
+    EngineFailed,
+    EngineGarbage,
+    EngineRefused,
+    EngineUnreachable,
     EnvkitError,
     ExtraTools,
     ForeignError,
@@ -66,10 +92,16 @@ from envkit.fault.errors import (
     KilledOwnBox,
     MissingTools,
     ModelFault,
+    NoLogprobs,
     NotIsolated,
+    NoTokenIds,
     NoVerdict,
+    OtherDistribution,
     OutOfMemory,
+    OutOfVocabulary,
     ProcessLimit,
+    PromptAltered,
+    PromptTooLong,
     RewardMissing,
     RewardUnreadable,
     SandboxDied,
@@ -83,10 +115,16 @@ from envkit.fault.errors import (
     TaskError,
     TemplateRefused,
     TokenExpired,
+    TooManyTokens,
     TransferFailed,
+    UnequalLengths,
     UnexpectedToolError,
+    UnreadableVersion,
+    UntrainableSample,
     VerifierCrashed,
     VerifierError,
+    WeightsChanged,
+    WrongStop,
 )
 from envkit.fault.record import from_record, to_record
 from envkit.fault.table import error_policy_overrides
@@ -94,10 +132,17 @@ from envkit.fault.types import UNKNOWN_POLICY, Fault, Owner, Phase, Policy
 
 __all__ = [
     "UNKNOWN_POLICY",
+    "BadLogprobs",
     "BudgetUse",
     "DiskFull",
     "EndlessCommand",
+    "EngineAborted",
+    "EngineBusy",
     "EngineError",
+    "EngineFailed",
+    "EngineGarbage",
+    "EngineRefused",
+    "EngineUnreachable",
     "EnvkitError",
     "ExtraTools",
     "Fault",
@@ -108,13 +153,19 @@ __all__ = [
     "KilledOwnBox",
     "MissingTools",
     "ModelFault",
+    "NoLogprobs",
+    "NoTokenIds",
     "NoVerdict",
     "NotIsolated",
+    "OtherDistribution",
     "OutOfMemory",
+    "OutOfVocabulary",
     "Owner",
     "Phase",
     "Policy",
     "ProcessLimit",
+    "PromptAltered",
+    "PromptTooLong",
     "RewardMissing",
     "RewardUnreadable",
     "SandboxDied",
@@ -128,10 +179,16 @@ __all__ = [
     "TaskError",
     "TemplateRefused",
     "TokenExpired",
+    "TooManyTokens",
     "TransferFailed",
+    "UnequalLengths",
     "UnexpectedToolError",
+    "UnreadableVersion",
+    "UntrainableSample",
     "VerifierCrashed",
     "VerifierError",
+    "WeightsChanged",
+    "WrongStop",
     "classify",
     "error_policy_overrides",
     "from_record",

@@ -111,6 +111,86 @@ class EngineError(EnvkitError):
     policy = RERUN_GRADED
 
 
+class EngineUnreachable(EngineError):
+    """No connection to the engine, or it broke before the answer was whole."""
+
+
+class EngineBusy(EngineError):
+    """The engine has no room for the request now: 429 or 503."""
+
+
+class EngineFailed(EngineError):
+    """The engine answered that it broke inside."""
+
+
+class EngineGarbage(EngineError):
+    """The engine answered with something that is not its protocol, or with half of it."""
+
+
+class EngineAborted(EngineError):
+    """The engine ended the request of its own accord."""
+
+
+class WeightsChanged(EngineError):
+    """The weights changed while the engine sampled, and it does not tell at which token."""
+
+
+class EngineRefused(EngineError):
+    """The engine says no to what was asked; it would say so again."""
+
+    policy = FINAL
+
+
+class UntrainableSample(EngineError):
+    """A whole answer that may not be trained on: it is never asked for again.
+
+    Whether it is sound may hang on what was sampled, and drawing until an answer pleases is
+    another distribution than the model's.
+    """
+
+    policy = FINAL
+
+
+class NoTokenIds(UntrainableSample):
+    """Text without the ids it was sampled as."""
+
+
+class UnequalLengths(UntrainableSample):
+    """Ids, logprobs and weight versions do not speak of the same tokens."""
+
+
+class OutOfVocabulary(UntrainableSample):
+    """An id that the model's vocabulary does not have."""
+
+
+class PromptAltered(UntrainableSample):
+    """The engine sampled after other ids than it was sent."""
+
+
+class NoLogprobs(UntrainableSample):
+    """A sampled token without its logarithm of probability."""
+
+
+class BadLogprobs(UntrainableSample):
+    """A logprob no sampled token can have: above 0, not a number, or a floor put in its place."""
+
+
+class OtherDistribution(UntrainableSample):
+    """Logprobs of another distribution than the one sampled from."""
+
+
+class WrongStop(UntrainableSample):
+    """It says it stopped at a token that was not to stop it, or for a reason nobody asked for."""
+
+
+class TooManyTokens(UntrainableSample):
+    """More tokens than were asked for."""
+
+
+class UnreadableVersion(UntrainableSample):
+    """A weight version that is not a whole number: nobody could tell which is the older."""
+
+
 class JudgeError(EnvkitError):
     """A request to a judging model failed; asking again can succeed."""
 
@@ -158,6 +238,10 @@ class HarnessError(EnvkitError):
 
     owner = Owner.HARNESS
     policy = FINAL_GRADED
+
+
+class PromptTooLong(HarnessError):
+    """The engine was sent more than its context takes: the loop counts the room itself."""
 
 
 class TemplateRefused(HarnessError):
