@@ -216,8 +216,8 @@ def preflight(
     Exit codes: 0 pass, 1 gate breached, 2 could not run, 130 interrupted (partial report).
     """
     with edge("run"):
-        from envkit.preflight.command import Options
         from envkit.preflight.command import preflight as run
+        from envkit.preflight.options import Options
 
         code = run(
             Options(

@@ -15,7 +15,7 @@ import pytest
 from envkit.fault import HarnessError
 from envkit.preflight.again import failed_trials, only, rerun, resumed, to_keep
 from envkit.preflight.asked import Asked, as_asked, difference, read_asked, write_asked
-from envkit.preflight.command import Options
+from envkit.preflight.options import Options
 from envkit.preflight.place import open_place, release, reopen_place
 from envkit.preflight.types import Plan
 

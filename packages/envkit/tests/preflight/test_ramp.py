@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envkit.fault import HarnessError, SandboxDied
-from envkit.preflight.command import Options, finish
+from envkit.preflight.command import finish
 from envkit.preflight.host import Supply
 from envkit.preflight.knee import NEARLY, knee_line, level_of, ramp_of
 from envkit.preflight.measures import read_measures
+from envkit.preflight.options import Options
 from envkit.preflight.place import open_place, release
 from envkit.preflight.ramp import parse_levels, plans_of, run_ramp, together, whole
 from envkit.preflight.report import could_not_run, counted

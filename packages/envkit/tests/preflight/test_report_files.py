@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from envkit.fault import HarnessError, ServerDisconnected
-from envkit.preflight.command import Options, finish
+from envkit.preflight.command import finish
 from envkit.preflight.logs import TAIL_LINES, log_tail
 from envkit.preflight.markup import Html, el
+from envkit.preflight.options import Options
 from envkit.preflight.place import KEPT_RUNS, MARK, keep, open_place, release
 from envkit.preflight.report import could_not_run
 from envkit.preflight.report_html import to_html

@@ -28,5 +28,6 @@ junit, markdown, outputs                the report for build systems and pull re
 report_read             a report file read back
 markup, plots, curves   elements that cannot be injected into; inline SVG
 page_problems, page_figures, page_parts   the sections of the page
-place, command          where files go; the command line's flags made into calls
+place, options, begin   where files go; the command line; from it to a run that can begin
+command                 all of it: begun, run, reported
 """
