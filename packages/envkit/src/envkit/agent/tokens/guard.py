@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Content that cannot be taken for special tokens while it is rendered.
+
+Before rendering, a character that occurs nowhere in the conversation is put into every added token
+that content spells out, after its first character, and between the template's text and content
+that could complete one across the seam. After rendering and splitting at the tokens that are still
+whole it is taken out again. What it leaves alone is left alone: content without such text renders
+as it would have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, cast
+
+from envkit.fault import TemplateRefused
+
+PRIVATE: Final = range(0xE000, 0xF8FF)
+"""Characters without a meaning of their own; one is chosen that does not occur."""
+
+THINK: Final = ("<think>", "</think>")
+"""What templates look for in an earlier turn of the assistant."""
+
+
+class Guard:
+    """Protects one conversation."""
+
+    def __init__(self, added: Iterable[str], conversation: object) -> None:
+        """``conversation`` is all that will be rendered."""
+        self._added = tuple(added)
+        self._seam = _seam(self._added)
+        self.mark = _unused(conversation)
+        self._escaped = f"\\u{ord(self.mark):04x}"
+
+    def remove(self, text: str) -> str:
+        """``text`` without the marks, also where a filter escaped them."""
+        return text.replace(self.mark, "").replace(self._escaped, "")
+
+    def message(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """A message whose content, names and arguments are only text."""
+        keep = THINK if message["role"] == "assistant" else ()
+        guarded = {
+            key: self._value(value)
+            for key, value in message.items()
+            if key not in ("role", "content")
+        }
+        return {
+            "role": message["role"],
+            "content": self._text(message["content"], keep),
+            **guarded,
+        }
+
+    def tool(self, tool: Mapping[str, Any]) -> dict[str, Any]:
+        """A tool's schema that is only text."""
+        return self._value(tool)
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._text(value)
+        if isinstance(value, Mapping):
+            items = cast("Mapping[str, Any]", value).items()
+            return {self._key(key): self._value(each) for key, each in items}
+        if isinstance(value, list | tuple):
+            return [self._value(each) for each in cast("Sequence[Any]", value)]
+        return value
+
+    def _key(self, key: str) -> str:
+        """A key, which some templates put between ``<`` and ``>``."""
+        if f"<{key}>" in self._added or f"</{key}>" in self._added:
+            return key[:1] + self.mark + key[1:]
+        return self._text(key)
+
+    def _text(self, text: str, keep: Sequence[str] = ()) -> str:
+        for part in keep:
+            if part in text:
+                return part.join(
+                    self._text(each, [p for p in keep if p != part]) for each in text.split(part)
+                )
+        return self._seams(self._inside(text))
+
+    def _inside(self, text: str) -> str:
+        whole = [each for each in self._added if each in text]
+        while whole:
+            for each in whole:
+                text = text.replace(each, each[0] + self.mark + each[1:])
+            whole = [each for each in whole if each in text]
+        return text
+
+    def _seams(self, text: str) -> str:
+        """Marks within the white space around it, which templates may strip."""
+        core = text.strip()
+        start = len(text) - len(text.lstrip())
+        if core and self._seam.starts(core):
+            text = text[:start] + self.mark + text[start:]
+        if core and self._seam.ends(core):
+            end = len(text.rstrip())
+            text = text[:end] + self.mark + text[end:]
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class _Seam:
+    """The proper beginnings and ends of added tokens."""
+
+    heads: frozenset[str]
+    tails: frozenset[str]
+    longest: int
+
+    def starts(self, text: str) -> bool:
+        return any(text[:i] in self.tails for i in range(1, self.longest))
+
+    def ends(self, text: str) -> bool:
+        return any(text[-i:] in self.heads for i in range(1, self.longest))
+
+
+@lru_cache(maxsize=8)
+def _seam(added: tuple[str, ...]) -> _Seam:
+    return _Seam(
+        heads=frozenset(each[:i] for each in added for i in range(1, len(each))),
+        tails=frozenset(each[i:] for each in added for i in range(1, len(each))),
+        longest=max(map(len, added), default=0),
+    )
+
+
+def _unused(conversation: object) -> str:
+    text = "\n".join(_strings(conversation))
+    for code in PRIVATE:
+        if chr(code) not in text and f"\\u{code:04x}" not in text:
+            return chr(code)
+    raise TemplateRefused("every private character occurs in the conversation")
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, each in cast("Mapping[str, object]", value).items():
+            yield key
+            yield from _strings(each)
+    elif isinstance(value, list | tuple):
+        for each in cast("Sequence[object]", value):
+            yield from _strings(each)
