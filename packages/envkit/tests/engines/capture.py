@@ -113,12 +113,16 @@ async def updated(session: aiohttp.ClientSession, base: str) -> dict[str, Any]:
     return {"path": path, "asked": body, "status": 200, "type": kind, "body": seen.decode()}
 
 
-async def main(base: str, out: Path) -> None:
+async def record(base: str) -> dict[str, Any]:
     async with aiohttp.ClientSession() as session:
         done = {name: await exchange(session, base, name) for name in ASKED}
-        done["generate_updated"] = await updated(session, base)
+        return {**done, "generate_updated": await updated(session, base)}
+
+
+def main(base: str, out: Path) -> None:
+    done = asyncio.run(record(base))
     out.write_text(json.dumps(done, ensure_ascii=False, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], Path(sys.argv[2])))
+    main(sys.argv[1], Path(sys.argv[2]))
