@@ -123,6 +123,13 @@ def test_what_failed_runs_again_with_what_was_given_beside_it(plan: Plan) -> Non
         rerun(options(), {"repeat"}, asked(plan))
 
 
+def test_what_was_struck_runs_again_unstruck_unless_chaos_is_asked_for(plan: Plan) -> None:
+    struck = asked(plan, chaos=Path("rules.toml"))
+    assert rerun(options(), set(), struck).chaos is None
+    other = options(chaos=Path("other.toml"))
+    assert rerun(other, {"chaos"}, struck).chaos == Path("other.toml")
+
+
 def test_only_the_trials_that_failed_are_planned_and_none_is_lost(
     plan: Plan, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -198,17 +199,22 @@ async def interrupted(make: Any) -> Report:
     return await work
 
 
-@pytest.mark.parametrize("of_a_ramp", [True, False])
-def test_only_a_run_that_can_go_on_says_how(make: Any, capsys: Any, of_a_ramp: bool) -> None:
+@pytest.mark.parametrize(
+    ("asked", "goes_on"), [({}, True), ({"ramp": "2,4"}, False), ({"chaos": Path("r.toml")}, False)]
+)
+def test_only_a_run_that_can_go_on_says_how(
+    make: Any, capsys: Any, asked: dict[str, Any], goes_on: bool
+) -> None:
     report = asyncio.run(interrupted(make))
     place = open_place(make.tmp_path / "r", "token")
     options = Options(
         source=make.tmp_path, agent="replay", env="local", concurrency=1, repeat=None, limit=None,
         max_fault_rate="0.5", seed=0, as_json=False, report_dir=place.root,
+        **asked,
     )  # fmt: skip
-    finish(options, report if of_a_ramp else replace(report, ramp=None), place)
+    finish(options, report if "ramp" in asked else replace(report, ramp=None), place)
     release(place)
-    assert ("--resume" in capsys.readouterr().out) is not of_a_ramp
+    assert ("--resume" in capsys.readouterr().out) is goes_on
 
 
 def test_nothing_starts_where_the_highest_level_does_not_fit(make: Any) -> None:

@@ -3,7 +3,8 @@
 
 Contract: ``--resume`` changes nothing of what was asked, and refuses an option that would.
 ``--rerun-failed`` is a run of its own with the ids of the earlier one; an option given beside it
-replaces the earlier one's, because what was wrong may have been that.
+replaces the earlier one's, because what was wrong may have been that. What was injected into the
+earlier run is not injected again.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def resumed[T: DataclassInstance](options: T, given: Iterable[str], asked: Asked
 
 
 def rerun[T: DataclassInstance](options: T, given: Iterable[str], asked: Asked) -> T:
-    """The options of a run of what failed: those of the earlier run, but for what was given.
+    """The options of a run of what failed: the earlier run's but for its chaos, and what was given.
 
     Raises:
         HarnessError: an option was given that would make other trials of them.
@@ -74,7 +75,7 @@ def rerun[T: DataclassInstance](options: T, given: Iterable[str], asked: Asked) 
             f"{_flag(fixed[0])}: the trials are those that failed; leave the option out"
         )
     new = {name: getattr(options, name) for name in chosen if name != "concurrency"}
-    return replace(_before(options, asked), **new)
+    return replace(_before(options, asked), **({"chaos": None} | new))
 
 
 def check_unchanged(root: Path, before: Asked, now: Asked) -> None:

@@ -77,8 +77,7 @@ def _resume(options: Options, root: Path) -> Start:
     place = reopen_place(root)
     try:
         before = resumed(options, options.given, asked)
-        if before.ramp:
-            raise HarnessError(f"{root}: a ramp measures whole levels; start it anew")
+        _check_resumable(root, before)
         _bury(asked.run_token)
     except BaseException:
         release(place)
@@ -92,6 +91,20 @@ def _resume(options: Options, root: Path) -> Start:
         trials=frozenset(asked.trials),
         concurrency=asked.concurrency,
     )
+
+
+def _check_resumable(root: Path, options: Options) -> None:
+    """Raises HarnessError where half a run and its other half are not the run."""
+    if options.ramp:
+        raise HarnessError(
+            f"--resume {root}: a ramp measures whole levels, so it is not resumed; "
+            f"run it anew with --ramp {options.ramp}"
+        )
+    if options.chaos:
+        raise HarnessError(
+            f"--resume {root}: what was struck as the run was killed would be struck twice, so a "
+            f"run with --chaos is not resumed; run it anew with --chaos {options.chaos}"
+        )
 
 
 def _bury(run_token: str) -> None:
@@ -144,7 +157,7 @@ def armed(start: Start, plan: Plan) -> Path | None:
     if rules is None:
         return None
     root = start.place.root if start.place.asked_for else None
-    return arm(rules, plan, root, resumed=start.resumes is not None)
+    return arm(rules, plan, root)
 
 
 def check_machine(plan: Plan) -> None:

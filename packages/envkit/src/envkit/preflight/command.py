@@ -28,7 +28,7 @@ from envkit.preflight.chaos.command import score_chaos
 from envkit.preflight.interrupt import interruptible
 from envkit.preflight.journal import Journal
 from envkit.preflight.measures import Measures, read_measures
-from envkit.preflight.options import Options, check, outputs
+from envkit.preflight.options import Options, check, outputs, resumes
 from envkit.preflight.outputs import check_outputs, write_outputs
 from envkit.preflight.past import NOTHING, Past
 from envkit.preflight.place import Place, keep, release
@@ -94,7 +94,8 @@ def _run(start: Start, measures: Measures) -> Report:
         return could_not_run([str(error)])
     except ModuleNotFoundError as error:
         return could_not_run([install_line(error, "run")])
-    journal = Journal(start.place.root, cut_off=past.cut_off, resumable=not levels)
+    resumable = resumes(start.options)
+    journal = Journal(start.place.root, cut_off=past.cut_off, resumable=resumable)
     try:
         if levels:
             return asyncio.run(interruptible(_ramp(plan, levels)))
@@ -142,7 +143,7 @@ def finish(options: Options, report: Report, place: Place | None) -> int:
     if options.as_json:
         print(orjson.dumps(to_json(report), option=orjson.OPT_INDENT_2).decode())
     else:
-        _print(report, place)
+        _print(report, place, resumable=resumes(options))
     return report.verdict.exit_code
 
 
@@ -156,7 +157,7 @@ def _told(write: Callable[[], None], where: Path, other: str) -> None:
         print(f"envkit: {one_line(line, 1000)}", file=sys.stderr)
 
 
-def _print(report: Report, place: Place | None) -> None:
+def _print(report: Report, place: Place | None, *, resumable: bool) -> None:
     """The report on standard output; that nothing could be run is said on standard error."""
     failed = report.verdict is Verdict.COULD_NOT_RUN
     console = Console(stderr=failed)
@@ -165,6 +166,6 @@ def _print(report: Report, place: Place | None) -> None:
     print_report(report, console)
     if place is not None and place.root.exists() and not failed:
         console.print(Text(f"files  {place.root}"), soft_wrap=True)
-        if report.verdict is Verdict.INTERRUPTED and report.ramp is None:
+        if report.verdict is Verdict.INTERRUPTED and resumable:
             line = shlex.join(["envkit", "preflight", "--resume", str(place.root)])
             console.print(Text(f"resume {line}"), soft_wrap=True)

@@ -74,6 +74,11 @@ def levels_of(options: Options) -> tuple[int, ...]:
     return parse_levels(options.ramp) if options.ramp is not None else ()
 
 
+def resumes(options: Options) -> bool:
+    """Whether another process may go on with the run, should it be killed."""
+    return options.ramp is None and options.chaos is None
+
+
 def outputs(options: Options) -> dict[str, Path | None]:
     """Files that are written beside the report, by option."""
     return {

@@ -21,10 +21,10 @@ from envkit.preflight.types import Plan
 _PLAIN_WIDTH: Final = 120
 
 
-def arm(rules: Path, plan: Plan, report_dir: Path | None, *, resumed: bool = False) -> Path:
+def arm(rules: Path, plan: Plan, report_dir: Path | None) -> Path:
     """Chooses what strikes the trials of a plan, and leaves it in the report directory.
 
-    The log of an earlier run there goes, unless this one goes on with it.
+    The log of an earlier run there goes.
 
     Raises:
         HarnessError: the rules are wrong, ask for more than there are trials, or nobody said
@@ -36,8 +36,7 @@ def arm(rules: Path, plan: Plan, report_dir: Path | None, *, resumed: bool = Fal
     trials = [(spec.trial_id, spec.task_dir.name) for spec in plan.specs]
     path = report_dir.resolve() / DIRECTORY / PLAN_NAME
     write_chosen(path, choose(wanted, trials, plan.run_token))
-    if not resumed:
-        path.with_name(LOG_NAME).unlink(missing_ok=True)
+    path.with_name(LOG_NAME).unlink(missing_ok=True)
     return path
 
 
