@@ -16,11 +16,11 @@ import orjson
 from pydantic import TypeAdapter
 
 from envkit import __version__
+from envkit.durable import write_durably
 from envkit.fault import EnvkitError, HarnessError
 from envkit.preflight.types import Plan
 from envkit.task import load_task
 from envkit.task.digest import tree_digest
-from envkit.trial.durable import write_durably
 
 RUN_NAME: Final = "run.json"
 SCHEMA: Final = "envkit.run/1"

@@ -15,8 +15,8 @@ from typing import Any, Final, Literal, Self
 
 import orjson
 
+from envkit.durable import sync_directory, write_durably
 from envkit.fault import Fault, Owner, Phase, Policy
-from envkit.trial.durable import sync_directory, write_durably
 
 RECORD_NAME: Final = "envkit.json"
 """File name of a record inside its trial directory."""
