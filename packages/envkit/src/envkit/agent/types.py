@@ -164,7 +164,8 @@ class Engine(Protocol):
 
         Raises:
             EngineError: it failed, answered what is not the protocol, or left out what is needed.
-            DeadlineExceeded: nothing came for the idle time (op ``generate``).
+            DeadlineExceeded: nothing came in time (op ``generate``, or ``generate_idle`` between
+                the tokens of a stream).
         """
         ...
 

@@ -73,6 +73,7 @@ OPERATIONS: Final[Mapping[str, Row]] = MappingProxyType(
         "mcp_call": Row(owner=Owner.SERVER, policy=RERUN_GRADED),
         "mcp_close": Row(owner=Owner.SERVER, policy=RERUN),
         "generate": Row(owner=Owner.ENGINE, policy=RERUN_GRADED),
+        "generate_idle": Row(owner=Owner.ENGINE, policy=RERUN_GRADED),
         "judge": Row(owner=Owner.JUDGE, policy=RERUN_GRADED),
         "verify": Row(owner=Owner.VERIFIER, policy=FINAL_GRADED),
         "setup": Row(owner=Owner.HARNESS, policy=RERUN),
