@@ -112,6 +112,7 @@ class Lodging:
     run: str
     _commands: dict[str, _Running] = field(default_factory=dict[str, _Running])
     _gateway_box: Cell | None = None
+    _forking: asyncio.Future[None] | None = None
     _serving: bool = False
     _gateway_channel: Channel | None = None
     _watchers: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
@@ -273,7 +274,9 @@ class Lodging:
         ours, theirs = socket.socketpair()
         told, tell = os.pipe2(os.O_CLOEXEC)
         try:
-            await self._fork_gateway([*fds, theirs.detach(), tell], nursery)
+            sent = [*fds, theirs.detach(), tell]
+            self._forking = asyncio.ensure_future(self._fork_gateway(sent, nursery))
+            await asyncio.shield(self._forking)  # whoever asked may go: what is forked is ours
             async with deadline("start", request["start_s"]):
                 said = await loopio.read_some(told, _COMPLAINT_BYTES)
             if said != READY:
@@ -294,11 +297,13 @@ class Lodging:
         return {}
 
     async def _fork_gateway(self, fds: list[int], nursery: Channel) -> None:
-        spec = self._cell()
-        asking = asyncio.ensure_future(nursery.ask("gateway", fds, cell=spec.to_dict()))
-        await asyncio.sleep(0)  # it is sent: our copies can go
-        for fd in fds:
-            os.close(fd)
+        try:
+            spec = self._cell()
+            asking = asyncio.ensure_future(nursery.ask("gateway", fds, cell=spec.to_dict()))
+            await asyncio.sleep(0)  # it is sent: our copies can go
+        finally:
+            for fd in fds:
+                os.close(fd)
         try:
             pid = (await asking)["pid"]
         except BaseException:
@@ -345,6 +350,7 @@ class Lodging:
         return await asyncio.shield(self._closing)
 
     async def _close(self) -> Closed:
+        await self._forked()
         usage, gateway, cpu_s = self.usage(), _used(self._gateway_box), self.cpu_s()
         if self._gateway_channel:
             self._gateway_channel.close()
@@ -370,6 +376,13 @@ class Lodging:
             forks_s=self._forks_s,
             left=tuple(left),
         )
+
+    async def _forked(self) -> None:
+        """What was asked for a gateway must be there to be killed."""
+        if self._forking:
+            with contextlib.suppress(DeadlineExceeded):
+                async with deadline("stop", _KILL_S):
+                    await asyncio.gather(self._forking, return_exceptions=True)
 
     async def _waited(self, usage: Usage, gateway: Usage) -> tuple[Usage, Usage]:
         """Without control groups: the CPU seconds that waiting for what has ended tells."""
