@@ -7,6 +7,7 @@ None of them has a gateway. What they share lies under ``ENVKIT_TEST_SHARED``.
 import os
 import re
 import shutil
+import time
 from pathlib import Path
 from typing import Any, Final, override
 
@@ -14,6 +15,7 @@ from harbor.environments.base import BaseEnvironment, ExecResult
 from harbor.models.agent.context import AgentContext
 from hiding_agent import Hiding
 
+from envkit.sandbox import session
 from envkit.sandbox.local import LocalEnvironment
 from envkit.sandbox.unsafe import UnsafeProcessEnvironment
 
@@ -56,6 +58,27 @@ class Writes(Does):
         seen = await environment.exec(f"{LOOK} true")
         assert seen.return_code == 0, seen.stdout
         await super().run(instruction, environment, context)
+
+
+class TakesTurns(Does):
+    """Has a turn for each of its commands, and tells when they ran."""
+
+    @override
+    async def run(
+        self, instruction: str, environment: BaseEnvironment, context: AgentContext
+    ) -> None:
+        for done, command in enumerate(
+            (
+                "echo done > /filesystem/done.txt; sleep 0.2",
+                "echo forty-two > /logs/artifacts/final_answer.txt; sleep 0.2",
+            )
+        ):
+            await session.turn(done)
+            began = time.monotonic()
+            await environment.exec(command)
+            with (shared() / "worked").open("a") as told:
+                told.write(f"{began} {time.monotonic()}\n")
+            session.rest()
 
 
 class Raises(Hiding):
