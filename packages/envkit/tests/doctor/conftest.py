@@ -12,7 +12,7 @@ import pytest
 
 from envkit.doctor.ask import Answer
 from envkit.doctor.types import Machine
-from envkit.preflight.host import Roots
+from envkit.preflight.kernel_files import Roots
 
 HOST_STATUS = "Name:\tpython3\nCapEff:\t0000000000000000\nSeccomp:\t0\n"
 CONTAINER_STATUS = "Name:\tpython3\nCapEff:\t00000000a80425fb\nSeccomp:\t2\n"

@@ -12,10 +12,9 @@ from envkit.preflight.course import (
     POINTS,
     Track,
     course_of,
-    from_json,
     joined,
-    to_json,
 )
+from envkit.preflight.course_json import from_json, to_json
 from envkit.preflight.curves import in_phase, stretches
 from envkit.preflight.types import Course, Lane, RunGauges, TrialEnded, TrialPhase
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from envkit.preflight.host import MIB, Roots, Supply, cores, measure
+from envkit.preflight.host import MIB, Supply, cores, measure
+from envkit.preflight.kernel_files import Roots
 
 
 def tree(root: Path, files: dict[str, str]) -> Roots:

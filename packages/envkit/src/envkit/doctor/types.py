@@ -16,7 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from envkit.doctor.ask import Answer, ask
-from envkit.preflight.host import KERNEL, Roots
+from envkit.preflight.kernel_files import KERNEL, Roots
 
 
 class Status(StrEnum):

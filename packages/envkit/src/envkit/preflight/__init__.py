@@ -4,12 +4,12 @@
 types        every carrier: specs, events, the plan, the pieces of the report
 text, stats  lines that are safe to print; quantiles, intervals, bounds
 plan         task directories to trials, deterministic, after their static checks
-host, fit    what this machine has left; the highest concurrency it holds, and what binds
+kernel_files, host, fit   what this machine has left; the highest concurrency it holds, and why
 waves        when the first wave of trials goes on
 attempt      one attempt of one trial in a process of its own
 launcher     trials through the fork server: retries by policy, gauges, records
 run          fit, run, gate, report: one screen
-course       gauges and phases over time, bounded
+course, course_json        gauges and phases over time, bounded
 tally        what was said, as one record a planned trial
 gate         PASS or FAIL, and why
 tables       faults by class, seconds by phase, CPU by part

@@ -15,6 +15,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from envkit.preflight.kernel_files import (
+    KERNEL,
+    Roots,
+    cgroups,
+    entries,
+    figure,
+    is_host_root,
+    lines,
+    number,
+    threads,
+)
+
 MIB: Final = 1024 * 1024
 UNLIMITED: Final = 2**60
 """cgroup v1 writes "no limit" as the largest page-aligned number; nothing real is this large."""
@@ -39,18 +51,6 @@ class Supply:
         return " MiB" if self.resource in ("memory", "disk") else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Roots:
-    """Where the kernel's files are; tests point these at trees of their own."""
-
-    proc: Path = Path("/proc")
-    cgroup: Path = Path("/sys/fs/cgroup")
-    root: Path = Path("/")
-
-
-KERNEL: Final = Roots()
-
-
 def measure(run_dir: Path, roots: Roots = KERNEL) -> tuple[Supply, ...]:
     """Every limit that binds trials whose files go to ``run_dir``."""
     readers: tuple[Callable[[], Iterator[Supply]], ...] = (
@@ -66,18 +66,18 @@ def measure(run_dir: Path, roots: Roots = KERNEL) -> tuple[Supply, ...]:
 def cores(roots: Roots = KERNEL) -> float:
     """CPUs this process may use at once: its affinity, or less where a cgroup's quota binds."""
     found = [float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)]
-    for group in _cgroups(roots, "cpu"):
-        quota, period = [*" ".join(_lines(group / "cpu.max")).split(), "", ""][:2]
+    for group in cgroups(roots, "cpu"):
+        quota, period = [*" ".join(lines(group / "cpu.max")).split(), "", ""][:2]
         if not quota:
-            quota = "".join(_lines(group / "cpu.cfs_quota_us"))
-            period = "".join(_lines(group / "cpu.cfs_period_us"))
+            quota = "".join(lines(group / "cpu.cfs_quota_us"))
+            period = "".join(lines(group / "cpu.cfs_period_us"))
         if quota.isdecimal() and period.isdecimal() and int(period):
             found.append(int(quota) / int(period))
     return min(found)
 
 
 def _memory(roots: Roots) -> Iterator[Supply]:
-    for line in _lines(roots.proc / "meminfo"):
+    for line in lines(roots.proc / "meminfo"):
         if line.startswith("MemAvailable:"):
             free = int(line.split()[1]) // 1024
             yield Supply(
@@ -86,15 +86,15 @@ def _memory(roots: Roots) -> Iterator[Supply]:
                 limit="MemAvailable in /proc/meminfo",
                 fix="stop what uses memory, or use a larger machine",
             )
-    for group in _cgroups(roots, "memory"):
+    for group in cgroups(roots, "memory"):
         for limit, usage, reclaimable in (
             ("memory.max", "memory.current", "inactive_file"),
             ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
         ):
-            top, used = _number(group / limit), _number(group / usage)
+            top, used = number(group / limit), number(group / usage)
             if top is None or used is None or top >= UNLIMITED:
                 continue
-            free = top - used + _field(group / "memory.stat", reclaimable)
+            free = top - used + figure(group / "memory.stat", reclaimable)
             yield Supply(
                 resource="memory",
                 free=max(0, free) // MIB,
@@ -109,11 +109,11 @@ def _open_files(roots: Roots) -> Iterator[Supply]:
         top = "unlimited" if hard == resource.RLIM_INFINITY else str(hard)
         yield Supply(
             resource="open files",
-            free=soft - _entries(roots.proc / "self" / "fd"),
+            free=soft - entries(roots.proc / "self" / "fd"),
             limit=f"ulimit -n {soft}",
             fix=f"ulimit -n N, up to {top} in this shell",
         )
-    fields = " ".join(_lines(roots.proc / "sys/fs/file-nr")).split()
+    fields = " ".join(lines(roots.proc / "sys/fs/file-nr")).split()
     if len(fields) == 3:
         yield Supply(
             resource="open files",
@@ -125,15 +125,15 @@ def _open_files(roots: Roots) -> Iterator[Supply]:
 
 def _processes(roots: Roots) -> Iterator[Supply]:
     soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
-    if soft != resource.RLIM_INFINITY and not _is_host_root(roots):
+    if soft != resource.RLIM_INFINITY and not is_host_root(roots):
         yield Supply(
             resource="processes",
-            free=soft - _threads(roots, os.getuid()),
+            free=soft - threads(roots, os.getuid()),
             limit=f"ulimit -u {soft}",
             fix="ulimit -u N, or nproc in /etc/security/limits.conf",
         )
-    for group in _cgroups(roots, "pids"):
-        top, used = _number(group / "pids.max"), _number(group / "pids.current")
+    for group in cgroups(roots, "pids"):
+        top, used = number(group / "pids.max"), number(group / "pids.current")
         if top is not None and used is not None:
             yield Supply(
                 resource="processes",
@@ -142,11 +142,11 @@ def _processes(roots: Roots) -> Iterator[Supply]:
                 fix="raise the container's pids limit (docker run --pids-limit N)",
             )
     for name in ("pid_max", "threads-max"):
-        top = _number(roots.proc / "sys/kernel" / name)
+        top = number(roots.proc / "sys/kernel" / name)
         if top is not None:
             yield Supply(
                 resource="processes",
-                free=top - _threads(roots, None),
+                free=top - threads(roots, None),
                 limit=f"kernel.{name}",
                 fix=f"sysctl -w kernel.{name}=N",
             )
@@ -155,7 +155,7 @@ def _processes(roots: Roots) -> Iterator[Supply]:
 def _namespaces(roots: Roots) -> Iterator[Supply]:
     for kind in ("user", "mnt", "net", "pid"):
         name = f"max_{kind}_namespaces"
-        top = _number(roots.proc / "sys/user" / name)
+        top = number(roots.proc / "sys/user" / name)
         if top is not None:
             yield Supply(
                 resource="namespaces",
@@ -179,58 +179,3 @@ def _disk(run_dir: Path) -> Iterator[Supply]:
         yield Supply(
             resource="inodes", free=stat.f_favail, limit=f"free inodes at {there}", fix=fix
         )
-
-
-def _cgroups(roots: Roots, controller: str) -> Iterator[Path]:
-    """This process's cgroup and every ancestor that is visible, v1 or v2."""
-    for line in _lines(roots.proc / "self" / "cgroup"):
-        _, controllers, path = line.split(":", 2)
-        if controllers and controller not in controllers.split(","):
-            continue
-        for mount in (roots.cgroup / controller,) if controllers else _v2_mounts(roots):
-            relative = Path(path.lstrip("/"))
-            for part in (relative, *relative.parents):
-                if (mount / part).is_dir():
-                    yield mount / part
-
-
-def _v2_mounts(roots: Roots) -> tuple[Path, ...]:
-    return (roots.cgroup, roots.cgroup / "unified")
-
-
-def _threads(roots: Roots, uid: int | None) -> int:
-    """Threads alive, of one real user or of all; processes that end meanwhile count as none."""
-    total = 0
-    for status in roots.proc.glob("[0-9]*/status"):
-        fields = dict(line.split(":", 1) for line in _lines(status) if ":" in line)
-        if uid is None or fields.get("Uid", "-1").split()[0] == str(uid):
-            total += int(fields.get("Threads", "0"))
-    return total
-
-
-def _is_host_root(roots: Roots) -> bool:
-    """Root of the first user namespace: the kernel holds it to no process limit."""
-    return os.getuid() == 0 and "0 0 4294967295" in (
-        " ".join(line.split()) for line in _lines(roots.proc / "self" / "uid_map")
-    )
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return []
-
-
-def _number(path: Path) -> int | None:
-    """The whole number in a kernel file; None where the file is absent or says ``max``."""
-    text = "".join(_lines(path)).strip()
-    return int(text) if text.isdecimal() else None
-
-
-def _field(path: Path, name: str) -> int:
-    return sum(int(line.split()[1]) for line in _lines(path) if line.split()[:1] == [name])
-
-
-def _entries(path: Path) -> int:
-    return len(os.listdir(path)) if path.is_dir() else 0

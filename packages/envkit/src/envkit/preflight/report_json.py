@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from envkit.preflight import course
+from envkit.preflight import course_json
 from envkit.preflight.outcomes import load_of, outcomes, to_rows
 from envkit.preflight.soundness import checks
 from envkit.preflight.types import (
@@ -63,7 +63,7 @@ def to_json(report: Report) -> dict[str, Any]:
         "tasks": [asdict(row) for row in report.tasks],
         "tools": [asdict(row) for row in report.tools],
         "slowest": [asdict(operation) for operation in report.slowest],
-        "course": course.to_json(report.course),
+        "course": course_json.to_json(report.course),
         "outcomes": to_rows(outcomes(report)),
         **_plan_json(report.plan),
     }

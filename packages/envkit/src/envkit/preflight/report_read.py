@@ -14,7 +14,7 @@ from typing import Any, cast
 import orjson
 
 from envkit.fault import HarnessError
-from envkit.preflight import course
+from envkit.preflight import course_json
 from envkit.preflight.types import (
     SCHEMA,
     BrokenTask,
@@ -98,7 +98,7 @@ def from_json(told: Mapping[str, Any]) -> Report:
         ramp=_ramp(told["ramp"]) if told["ramp"] else None,
         comparison=_comparison(told["comparison"]) if told["comparison"] else None,
         estimate=_estimate(told["estimate"]) if told["estimate"] else None,
-        course=course.from_json(told["course"]),
+        course=course_json.from_json(told["course"]),
         tasks=tuple(_task(row) for row in told["tasks"]),
         tools=tuple(_tool(row) for row in told["tools"]),
         slowest=tuple(Operation(**operation) for operation in told["slowest"]),

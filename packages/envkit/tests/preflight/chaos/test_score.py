@@ -24,7 +24,8 @@ from envkit.fault import (
 )
 from envkit.preflight.chaos import log
 from envkit.preflight.chaos.choose import Chosen, Strike, write_chosen
-from envkit.preflight.chaos.score import Row, score
+from envkit.preflight.chaos.row import Row
+from envkit.preflight.chaos.score import score
 from envkit.preflight.chaos.score_json import to_json
 from envkit.preflight.chaos.score_text import print_score
 from envkit.trial.record import Attempt, TrialRecord, decided_by, write_record

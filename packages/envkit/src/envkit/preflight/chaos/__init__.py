@@ -16,7 +16,7 @@ wire       the connection between an agent and its gateway
 channel    what the fork server answers
 streams    files on their way into and out of a box
 model      the controls: what the model's own code does
-score      the log joined with the trials' records
+row, score the log joined with the trials' records
 score_text, score_json   the confusion matrix
 command    ``--chaos`` and ``--score-chaos``
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from envkit.preflight.chaos.score import Row, Score, count
+from envkit.preflight.chaos.row import Row, count
+from envkit.preflight.chaos.score import Score
 
 SCHEMA: Final = "envkit.chaos-score/1"
 

@@ -7,7 +7,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from envkit.preflight.chaos.score import Row, Score, count
+from envkit.preflight.chaos.row import Row, count
+from envkit.preflight.chaos.score import Score
 
 _FACTS = {
     "took": "took effect",
