@@ -83,7 +83,8 @@ def _environment(today: date) -> ImmutableSandboxedEnvironment:
         trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols]
     )
     made.filters["tojson"] = _to_json
-    made.globals.update({"raise_exception": _raise, "strftime_now": today.strftime})
+    names: dict[str, Any] = made.globals
+    names.update(raise_exception=_raise, strftime_now=today.strftime)
     return made
 
 

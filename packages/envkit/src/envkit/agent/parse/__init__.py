@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls read out of what a model said: `envkit.agent.types.Parser`.
+
+raw      a call as it was said, and why one could not be read
+reader   a text read from left to right, in time linear in its length
+schema   values by JSON Schema: said as text, or checked
+typed    a call by its tool's schema
+formats  one module each: hermes, qwen3_xml, glm, llama3, mistral
+turn     a whole turn: thinking, content, calls
+format   calls said as each format has them, for transcripts that no model sampled
+
+Contract: any text is parsed, without an exception and in linear time. A call that cannot be read is
+named with what is wrong and how to say it right; calls beside it are still read. A turn that
+tried to call something is never taken for a final answer in silence.
+"""
+
+from envkit.agent.parse.raw import cut_off
+from envkit.agent.parse.turn import FORMATS, TurnParser, parser_named
+
+__all__ = ["FORMATS", "TurnParser", "cut_off", "parser_named"]
