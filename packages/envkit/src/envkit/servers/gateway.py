@@ -25,7 +25,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from envkit.servers.command import CommandRunner, LocalRunner
 from envkit.servers.config import GatewayConfig
@@ -38,6 +38,7 @@ from envkit.servers.warmup import exchange
 STOP_S = 2
 """How long open requests may take once the gateway was told to stop."""
 BODY_BYTES = 8 << 20
+MCP_PATHS = ("/mcp", "/mcp/")
 
 
 def build_app(
@@ -64,13 +65,20 @@ def build_app(
             yield
         desk.close()
 
-    routes = [
-        Route("/mcp", mcp),
-        Route("/mcp/", mcp),
-        Route("/health", health),
-        Route("/apps", apps),
-    ]
-    return Guard(Starlette(routes=routes, lifespan=lifespan), token=config.token)
+    routes = [Route("/health", health), Route("/apps", apps)]
+    return Guard(_Door(mcp, Starlette(routes=routes, lifespan=lifespan)), token=config.token)
+
+
+class _Door:
+    """Tool calls straight to the protocol, everything else to the routes."""
+
+    def __init__(self, mcp: ASGIApp, routes: ASGIApp) -> None:
+        self._mcp = mcp
+        self._routes = routes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_mcp = scope["type"] == "http" and scope["path"] in MCP_PATHS
+        await (self._mcp if is_mcp else self._routes)(scope, receive, send)
 
 
 def build_data_app(config: GatewayConfig) -> ASGIApp:
@@ -91,6 +99,7 @@ class _Server(uvicorn.Server):
                 app,
                 log_config=None,
                 access_log=False,
+                proxy_headers=False,
                 lifespan="on",
                 ws="none",
                 server_header=False,

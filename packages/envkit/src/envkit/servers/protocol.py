@@ -24,7 +24,6 @@ CALL_ID_META = "envkit/call_id"
 def mcp_server(desk: Desk) -> Server[Any]:
     """A server that lists and calls the desk's tools."""
     listed = [advertise(tool) for tool in desk.tools.values()]
-    schemas = {tool.name: tool.input_schema for tool in listed}
 
     async def list_tools(
         _ctx: ServerRequestContext[Any], _params: types.PaginatedRequestParams | None
@@ -38,13 +37,19 @@ def mcp_server(desk: Desk) -> Server[Any]:
         call_id = meta.get(CALL_ID_META)
         return to_result(await desk.call(params.name, params.arguments, str(call_id or "")))
 
-    return Server(
+    server = Server(
         "envkit",
         version=__version__,
-        get_tool_input_schema=schemas.get,
+        get_tool_input_schema=_no_argument_in_headers,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
+    server.middleware.clear()  # spans, which nothing collects where a gateway lives
+    return server
+
+
+def _no_argument_in_headers(_name: str) -> None:
+    """No tool asks for an argument in a header, so no call need be searched for one."""
 
 
 @cache
