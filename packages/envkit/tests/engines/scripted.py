@@ -98,7 +98,7 @@ class Distribution:
     """One next-token distribution for every position."""
 
     def __init__(self, vocabulary: int, *, raw: bool) -> None:
-        self._logits = -((np.arange(vocabulary) * 37) % 101) / 10.0
+        self._logits = -np.log1p((np.arange(vocabulary) * 37) % vocabulary)  # as words are: Zipf
         self._raw = raw
         self._known: dict[tuple[float, int], np.ndarray] = {}
 
@@ -154,15 +154,16 @@ class Sample:
 
 def draw(engine: Engine, turn: Turn, asked: Asked) -> Sample:
     most = asked.max_tokens
-    ids = [int(each) for each in turn.ids[:most]]
+    table = engine.distribution.logprobs(asked.sampling)
+    ids = [_possible(int(each), table) for each in turn.ids[:most]]
     finish = turn.finish or ("stop" if ids and ids[-1] in asked.stop_ids else "length")
     if len(turn.ids) > most:
         finish = "length"
-    table = engine.distribution.logprobs(asked.sampling)
     rows = None
     if asked.logprobs is not None:
         rows = [_row(engine, turn, place, each, table, asked) for place, each in enumerate(ids)]
-    versions = turn.versions or [(engine.version, 0)]
+    versions = [each for each in turn.versions or () if each[1] < len(ids)]
+    versions = versions or [(engine.version, 0)]
     ends = [start for _, start in versions[1:]] + [len(ids)]
     spans = [
         {"version": version, "start": start, "end": end}
@@ -178,6 +179,12 @@ def draw(engine: Engine, turn: Turn, asked: Asked) -> Sample:
         prompt=asked.prompt,
         count=len(ids),
     )
+
+
+def _possible(scripted: int, table: np.ndarray) -> int:
+    """What top-k leaves out cannot be sampled: the likeliest is, in its place."""
+    known = scripted < len(table)
+    return scripted if known and np.isfinite(table[scripted]) else int(table.argmax())
 
 
 def _row(

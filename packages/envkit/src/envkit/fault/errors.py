@@ -118,6 +118,14 @@ class EngineUnreachable(EngineError):
 class EngineBusy(EngineError):
     """The engine has no room for the request now: 429 or 503."""
 
+    def __init__(self, message: str = "", retry_after_s: float = 0.0) -> None:
+        super().__init__(message, retry_after_s)
+        self.retry_after_s = retry_after_s
+        """When to come again, by the engine's own word."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
 
 class EngineFailed(EngineError):
     """The engine answered that it broke inside."""

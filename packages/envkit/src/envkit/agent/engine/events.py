@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Server-sent events: bytes as they come in, payloads as they are whole.
+
+Grammar: the HTML standard's event stream, of which only ``data`` is read; engines send one line of
+it an event.
+"""
+
+from __future__ import annotations
+
+DONE = b"[DONE]"
+"""The last payload of a stream."""
+
+
+class Events:
+    """Splits a stream into the payloads of its events."""
+
+    __slots__ = ("_rest",)
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The payloads that are whole now, in order."""
+        text = self._rest + chunk if self._rest else chunk
+        if b"\r" in text:
+            text = text.replace(b"\r\n", b"\n")
+        *whole, self._rest = text.split(b"\n\n")
+        return [payload for event in whole if (payload := _payload(event))]
+
+    @property
+    def rest(self) -> bytes:
+        """What came after the last whole event."""
+        return self._rest
+
+
+def _payload(event: bytes) -> bytes:
+    if event.startswith(b"data: ") and b"\n" not in event:
+        return event[6:]
+    lines = [line for line in event.split(b"\n") if line.startswith(b"data:")]
+    return b"\n".join(line[5:].removeprefix(b" ") for line in lines)
