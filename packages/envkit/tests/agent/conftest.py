@@ -81,12 +81,14 @@ def faulty_server() -> Serve:
 @asynccontextmanager
 async def serve_faulty(connect: str = "fine", call: str = "fine") -> AsyncGenerator[Endpoint]:
     writers: list[asyncio.StreamWriter] = []
+    asked: list[dict[str, Any]] = []
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writers.append(writer)
         try:
-            while request := await read_request(reader):
-                fault = call if request.get("method") == "tools/call" else connect
+            while request := await read_request(reader, asked):
+                calls = "tools/call" in (request.get("method"), request.get("answers"))
+                fault = call if calls else connect
                 await answer(writer, request, fault)
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
@@ -104,11 +106,18 @@ async def serve_faulty(connect: str = "fine", call: str = "fine") -> AsyncGenera
         await server.wait_closed()
 
 
-async def read_request(reader: asyncio.StreamReader) -> dict[str, Any]:
+async def read_request(reader: asyncio.StreamReader, asked: list[dict[str, Any]]) -> dict[str, Any]:
+    """The next message; a stream that is taken up stands for the last one."""
     head = await reader.readuntil(b"\r\n\r\n")
     for line in head.decode().lower().split("\r\n"):
         if line.startswith("content-length:"):
-            return json.loads(await reader.readexactly(int(line.split(":")[1])))
+            body = await reader.readexactly(int(line.split(":")[1]))
+            request = json.loads(body)
+            request["headers"] = head.decode()
+            asked.append(request)
+            return request
+        if line == "last-event-id: 7":
+            return {**asked[-1], "method": "GET", "answers": asked[-1]["method"]}
     return {"method": "none"}
 
 
@@ -143,6 +152,14 @@ async def answer(writer: asyncio.StreamWriter, request: dict[str, Any], fault: s
             done["result"] = {"content": [{"type": "text", "text": "x" * (3 << 20)}]}
             event = b"event: message\ndata: " + json.dumps(done).encode() + b"\n\n"
             writer.write(head(200, len(event), "text/event-stream") + event)
+        case "broken stream" if request["method"] != "GET":
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
+            writer.write(b"id: 7\nretry: 1\ndata:\n\n")
+            await writer.drain()
+            writer.close()
+        case "broken stream":
+            event = b"data: " + json.dumps(reply(request, "fine")).encode() + b"\n\n"
+            writer.write(head(200, len(event), "text/event-stream") + event)
         case _ if "id" not in request:
             writer.write(head(202, 0))
         case _:
@@ -169,7 +186,11 @@ def reply(request: dict[str, Any], fault: str) -> dict[str, Any]:
         return {**done, "result": {"content": "not a list"}}
     if fault == "lost":
         return {**done, "error": {"code": -32000, "message": "Connection closed"}}
-    result = RESULTS.get(str(request.get("method")))
+    result = RESULTS.get(str(request.get("answers", request.get("method"))))
+    if fault == "against its schema" and result:
+        result = {**result, "structuredContent": {"seen": "yes"}}
+    if fault == "repeats headers" and result:
+        result = {**result, "content": [{"type": "text", "text": request["headers"]}]}
     return {**done, "error": error} if result is None else {**done, "result": result}
 
 
@@ -179,6 +200,32 @@ RESULTS: dict[str, Any] = {
         "capabilities": {"tools": {}},
         "serverInfo": {"name": "faulty", "version": "1"},
     },
-    "tools/list": {"tools": [{"name": "look", "inputSchema": {"type": "object"}}]},
-    "tools/call": {"content": [{"type": "text", "text": "seen"}]},
+    "tools/list": {
+        "tools": [
+            {
+                "name": "look",
+                "inputSchema": {
+                    "type": "object",
+                    "properties": {"where": {"type": "string", "x-mcp-header": "Where"}},
+                },
+                "outputSchema": {"properties": {"seen": {"type": "integer"}}},
+            },
+            {
+                "name": "wrong",
+                "inputSchema": {
+                    "type": "object",
+                    "properties": {"at": {"type": "number", "x-mcp-header": "not a token"}},
+                },
+            },
+        ]
+    },
+    "tools/call": {
+        "content": [{"type": "text", "text": "seen"}],
+        "structuredContent": {"seen": 1},
+    },
+    "server/discover": {
+        "supportedVersions": ["2026-07-28"],
+        "capabilities": {},
+        "resultType": "complete",
+    },
 }

@@ -158,6 +158,11 @@ def test_a_server_that_is_not_there_is_a_failed_start() -> None:
     assert type(error) is ServerStartFailed
 
 
+def test_a_url_that_is_none_is_a_failed_start() -> None:
+    error = asyncio.run(connecting(Endpoint(url="127.0.0.1:9/mcp/")))
+    assert type(error) is ServerStartFailed
+
+
 def test_a_wrong_token_is_named(real_server: Any) -> None:
     error = asyncio.run(connecting(replace(real_server.endpoint, token="wrong-token")))
     assert type(error) is ServerStartFailed
@@ -232,6 +237,46 @@ def test_a_long_answer_on_an_event_stream_arrives_whole(faulty_server: Serve) ->
             return len((await client.call("look", {})).text)
 
     assert asyncio.run(main()) == 3 << 20
+
+
+def test_a_stream_that_breaks_off_is_taken_up_where_it_was(faulty_server: Serve) -> None:
+    async def main() -> str:
+        async with (
+            faulty_server(call="broken stream") as endpoint,
+            ToolClient.open(endpoint) as client,
+        ):
+            return (await client.call("look", {})).text
+
+    assert asyncio.run(main()) == "seen"
+
+
+def test_structured_content_is_held_to_the_schema_that_was_listed(faulty_server: Serve) -> None:
+    async def main() -> BaseException | None:
+        async with (
+            faulty_server(call="against its schema") as endpoint,
+            ToolClient.open(endpoint) as client,
+        ):
+            await client.list_tools()
+            return await outcome(client.call("look", {}))
+
+    error = asyncio.run(main())
+    assert type(error) is ServerGarbage
+    assert "against its schema: $.seen" in str(error)
+
+
+def test_an_argument_that_a_tool_wants_in_a_header_is_there(faulty_server: Serve) -> None:
+    async def main() -> str:
+        async with (
+            faulty_server(call="repeats headers") as endpoint,
+            ToolClient.open(endpoint) as client,
+        ):
+            assert [tool.name for tool in await client.list_tools()] == ["look"]
+            return (await client.call("look", {"where": "dänisch"})).text
+
+    sent = asyncio.run(main()).lower().split("\r\n")
+    assert "mcp-param-where: =?base64?zmokbmlzy2g=?=" in sent
+    assert "mcp-name: look" in sent
+    assert "mcp-protocol-version: 2026-07-28" in sent
 
 
 def test_calls_run_side_by_side_and_a_stuck_one_holds_up_no_other(real_server: Any) -> None:
