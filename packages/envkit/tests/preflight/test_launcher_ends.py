@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from envkit.fault import Owner, Phase
-from envkit.preflight.launcher import TEMPORARY
+from envkit.preflight.temporary import TEMPORARY
 from envkit.preflight.types import Notice
 from envkit.sandbox.availability import availability
 

@@ -7,7 +7,9 @@ plan         task directories to trials, deterministic, after their static check
 kernel_files, host, fit   what this machine has left; the highest concurrency it holds, and why
 waves        when the first wave of trials goes on
 attempt      one attempt of one trial in a process of its own
-launcher     trials through the fork server: retries by policy, gauges, records
+under_way    specs on their way to a record, and what their tasks share
+temporary, gauges       what must not be left; what a run takes while it runs
+launcher     trials through the fork server: retries by policy, records
 run          fit, run, gate, report: one screen
 course, course_json        gauges and phases over time, bounded
 tally        what was said, as one record a planned trial

@@ -14,40 +14,38 @@ import asyncio
 import contextlib
 import os
 import random
-import shutil
 import time
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
-from envkit.fault import Fault, Phase, classify
+from envkit.fault import Fault, Phase
 from envkit.pace import Pace
-from envkit.preflight.attempt import Order, TaskFacts, run_attempt, task_facts
+from envkit.preflight.attempt import Order, run_attempt
 from envkit.preflight.chaos.order import Injector
+from envkit.preflight.gauges import Gauges, available_mib
 from envkit.preflight.host import cores
 from envkit.preflight.starts import Starts, room
+from envkit.preflight.temporary import TEMPORARY, Temporary
 from envkit.preflight.types import (
     Event,
     Leftover,
     Notice,
-    RunGauges,
     RunOptions,
     TrialEnded,
     TrialPhase,
     TrialSpec,
-    TrialStarted,
 )
+from envkit.preflight.under_way import Trial, prepare_all, roots_of, worth_another
 from envkit.preflight.waves import Barrier
 from envkit.retry import Backoff, retry
 from envkit.sandbox.channel import ChannelClosed
-from envkit.sandbox.prepare import Prepared, prepare
 from envkit.sandbox.reaper import remnants
 from envkit.sandbox.session import Server, forkserver
 from envkit.sandbox.turns import at_work
-from envkit.trial.record import Attempt, TrialRecord, decided_by, write_record, write_taken
-from envkit.trial.request import TrialRequest, attempt_name
+from envkit.trial.record import Attempt, TrialRecord, write_record, write_taken
+from envkit.trial.request import attempt_name
 
 LOCAL: Final = "envkit.sandbox.local:LocalEnvironment"
 UNSAFE: Final = "envkit.sandbox.unsafe:UnsafeProcessEnvironment"
@@ -56,30 +54,9 @@ ENVIRONMENTS: Final = {"local": LOCAL, "unsafe-process": UNSAFE}
 AGAIN: Final = Backoff(tries=2, first_s=2.0)
 """Once more for what may pass; a second failure is worth a look, not a third try."""
 
-TEMPORARY: Final = ".tmp"
-"""Under the run's directory: where everything it starts puts temporary files. No trial's name
-begins with a dot."""
-
 _GAUGE_S: Final = 0.25
 _QUIET_S: Final = 2.0
 """Preparing takes no longer when all is in the cache; beyond that the user is told."""
-
-
-@dataclass(slots=True)
-class _Trial:
-    """One spec on its way to a record."""
-
-    spec: TrialSpec
-    prepared: Prepared | Fault | None
-    """None where nothing is to be prepared here; a fault where it could not be."""
-    facts: TaskFacts
-    earlier: tuple[Attempt, ...] = ()
-    """Attempts that had ended when an earlier process of this run was killed."""
-    attempts: list[Attempt] = field(init=False)
-    began: float = 0.0
-
-    def __post_init__(self) -> None:
-        self.attempts = [*self.earlier]
 
 
 class ForkServerLauncher:
@@ -99,36 +76,42 @@ class ForkServerLauncher:
         )
         self._turns = at_work(options.turns, cores(), here=self._local)
         self._barrier = Barrier()
-        self._memory_before = 0.0
-        self._temporary = options.out_dir.absolute() / TEMPORARY
-        self._forgotten: tuple[Leftover, ...] = ()
+        self._temporary = Temporary(options.out_dir.absolute() / TEMPORARY)
         self._injector = Injector.read(options.chaos) if options.chaos else None
 
     async def run(self, specs: Sequence[TrialSpec]) -> AsyncGenerator[Event]:
         """Run every spec; see `Launcher`."""
-        preparing = asyncio.create_task(asyncio.to_thread(self._prepare_all, specs))
+        preparing = asyncio.create_task(
+            asyncio.to_thread(prepare_all, specs, self._options, local=self._local)
+        )
         await asyncio.wait([preparing], timeout=_QUIET_S)
         if not preparing.done():
             yield Notice(line="building what the tasks' boxes share; this happens once")
         trials = await preparing
-        self._memory_before = _available_mib()
+        memory_before_mib = available_mib()
         wave = min(self._options.concurrency, len(trials))
         self._barrier.arm(wave if self._options.barrier else 0)
         run = self._options.run_token
         log = self._options.out_dir / "sandbox.log"
         async with (
-            self._temporary_files() as tmp,
+            self._temporary.entered() as tmp,
             forkserver(
                 run=run,
                 on_event=self._hear,
                 log=log,
                 tmp=tmp,
-                roots=_roots(trials),
+                roots=roots_of(trials),
                 turns=self._turns,
             ) as server,
             asyncio.TaskGroup() as group,
         ):
-            gauging = group.create_task(self._gauge(server))
+            gauges = Gauges(
+                server=server,
+                barrier=self._barrier,
+                local=self._local,
+                memory_before_mib=memory_before_mib,
+            )
+            gauging = group.create_task(self._gauge(gauges))
             work = [group.create_task(self._trial(server, trial)) for trial in trials]
             ended = 0
             try:
@@ -137,7 +120,7 @@ class ForkServerLauncher:
                     ended += isinstance(event, TrialEnded)
                     yield event
                 with contextlib.suppress(ChannelClosed):  # every trial has said so itself
-                    yield await self._gauges(server, stall=0.0)
+                    yield await gauges.read(stall_s=0.0)
             except GeneratorExit:  # closed from outside; the group would wrap it as an error
                 for task in work:
                     task.cancel()
@@ -146,38 +129,9 @@ class ForkServerLauncher:
     def leftovers(self) -> Sequence[Leftover]:
         """What carries this run's token now, and the temporary files that were there at its end."""
         marked = [Leftover(kind=r.kind, what=r.what) for r in remnants(self._options.run_token)]
-        return [*marked, *self._forgotten]
+        return [*marked, *self._temporary.left]
 
-    @contextlib.asynccontextmanager
-    async def _temporary_files(self) -> AsyncGenerator[Path]:
-        """A directory for them, entered before anything is started and left when all has ended."""
-        self._temporary.mkdir(parents=True, exist_ok=True)
-        try:
-            yield self._temporary
-        finally:
-            here = sorted(self._temporary.iterdir()) if self._temporary.is_dir() else []
-            self._forgotten = tuple(Leftover(kind="file", what=str(path)) for path in here)
-            shutil.rmtree(self._temporary, ignore_errors=True)
-
-    def _prepare_all(self, specs: Sequence[TrialSpec]) -> list[_Trial]:
-        """Build roots and worlds once a task; one that cannot be prepared fails in its trials."""
-        shared: dict[Path, tuple[Prepared | Fault | None, TaskFacts]] = {}
-        for spec in specs:
-            if spec.task_dir not in shared:
-                facts = task_facts(spec.task_dir, self._options.budgets)
-                shared[spec.task_dir] = (self._prepared(spec.task_dir), facts)
-        earlier = self._options.earlier
-        return [
-            _Trial(spec, *shared[spec.task_dir], earlier.get(spec.trial_id, ())) for spec in specs
-        ]
-
-    def _prepared(self, task_dir: Path) -> Prepared | Fault | None:
-        try:
-            return prepare(task_dir) if self._local else None
-        except Exception as error:  # the boundary: it is the fault of this task's trials
-            return classify(error, Phase.START)
-
-    async def _trial(self, server: Server, trial: _Trial) -> None:
+    async def _trial(self, server: Server, trial: Trial) -> None:
         tries = AGAIN.tries - len(trial.attempts)
         try:
             if tries > 0 and (not trial.attempts or worth_another(trial.attempts[-1])):
@@ -192,14 +146,14 @@ class ForkServerLauncher:
                 )
         finally:
             self._barrier.gone(trial.spec.trial_id)
-        await self._end(_record(trial))
+        await self._end(trial.record())
 
-    async def _try(self, server: Server, trial: _Trial) -> Attempt:
+    async def _try(self, server: Server, trial: Trial) -> Attempt:
         await self._starts.begin(trial.spec.trial_id)
         try:
             if not trial.began:
                 trial.began = time.monotonic()
-                self._say(_started(trial.spec))
+                self._say(trial.started)
             attempt = await self._attempt(server, trial)
         finally:
             self._starts.done(trial.spec.trial_id)
@@ -225,30 +179,16 @@ class ForkServerLauncher:
     def _say(self, event: Event) -> None:
         self._events.put_nowait(event)
 
-    async def _attempt(self, server: Server, trial: _Trial) -> Attempt:
+    async def _attempt(self, server: Server, trial: Trial) -> Attempt:
         if isinstance(trial.prepared, Fault):
             fault, trial.prepared = trial.prepared, None  # another attempt prepares it again
             return Attempt(number=1, started_at=time.time(), faults=(fault,))
-        request = TrialRequest(
-            trial_id=trial.spec.trial_id,
-            attempt=len(trial.attempts) + 1,
-            task_dir=trial.spec.task_dir,
-            trials_dir=trial.spec.out_dir,
-            agent=trial.spec.agent,
-            environment=self._environment,
-            budgets=self._options.budgets,
-            unsafe=self._unsafe,
-            load=trial.spec.load,
-            expected_tools=trial.facts.expected_tools,
-            agent_args=trial.spec.agent_args,
-            env_args=trial.spec.env_args,
-        )
         order = Order(
-            request=request,
+            request=trial.request(self._environment, self._options.budgets, unsafe=self._unsafe),
             prepared=trial.prepared,
             limit_s=trial.facts.limit_with(trial.spec.load),
             hold=self._barrier.armed,
-            env={**os.environ, "TMPDIR": str(self._temporary)},
+            env={**os.environ, "TMPDIR": str(self._temporary.path)},
         )
         return await run_attempt(server, self._injector.amend(order) if self._injector else order)
 
@@ -260,82 +200,14 @@ class ForkServerLauncher:
             self._barrier.up(trial)
             self._starts.done(trial)
 
-    async def _gauge(self, server: Server) -> None:
+    async def _gauge(self, gauges: Gauges) -> None:
         with contextlib.suppress(ChannelClosed):  # every trial says so itself
             while True:
                 before = time.monotonic()
                 await asyncio.sleep(_GAUGE_S)
-                stall = time.monotonic() - before - _GAUGE_S
-                await self._read_gauges(server, stall)
-
-    async def _read_gauges(self, server: Server, stall: float) -> None:
-        self._say(await self._gauges(server, stall))
-        if self._barrier.completed():
-            await server.channel.ask("tell", trial="*", name="go")
-
-    async def _gauges(self, server: Server, stall: float) -> RunGauges:
-        census = await server.channel.ask("census")
-        return RunGauges(
-            live_boxes=int(census["live"]) if self._local else self._barrier.held,
-            loop_stall_ms=max(0.0, stall * 1000),
-            memory_mib=max(0.0, self._memory_before - _available_mib()),
-            shared_cpu_s={"runner": time.process_time(), **census["cpu_s"]},
-            cpu_is_live=server.cgroup > 0 or not self._local,
-        )
-
-
-def _roots(trials: Sequence[_Trial]) -> list[Path]:
-    """Whose interpreters are warmed before the first trial starts."""
-    prepared = [trial.prepared for trial in trials]
-    return sorted({p.root for p in prepared if isinstance(p, Prepared)})
-
-
-def _started(spec: TrialSpec) -> TrialStarted:
-    return TrialStarted(trial_id=spec.trial_id, task=spec.task_dir.name, sample=spec.sample)
-
-
-def worth_another(attempt: Attempt) -> Fault | None:
-    """Why to run it again; a rewarded trial never is.
-
-    One fault that may pass is enough: what seems final beside it may be its consequence.
-    """
-    if attempt.reward_valid:
-        return None
-    passing = (f for f in attempt.faults if f.policy.retry and not f.policy.reward_valid)
-    return next(passing, None)
-
-
-def _record(trial: _Trial) -> TrialRecord:
-    """The record of a trial; its place is its last attempt's directory."""
-    last = trial.attempts[-1]
-    name = attempt_name(trial.spec.trial_id, last.number)
-    return TrialRecord(
-        trial_id=trial.spec.trial_id,
-        task=trial.spec.task_dir.name,
-        sample=trial.spec.sample,
-        agent=trial.spec.agent,
-        attempts=tuple(trial.attempts),
-        verdict="graded" if last.reward is not None else "no_verdict",
-        reward=last.reward,
-        reward_valid=last.reward_valid,
-        fault=decided_by(last.faults),
-        trial_dir=trial.spec.out_dir / name,
-        seconds=_seconds(trial),
-    )
-
-
-def _seconds(trial: _Trial) -> float:
-    """Of all attempts: by the clock, those of a killed process by their phases."""
-    here = time.monotonic() - trial.began if trial.began else 0.0
-    return here + sum(sum(attempt.phases.values()) for attempt in trial.earlier)
-
-
-def _available_mib() -> float:
-    """Memory this machine could still give, in MiB."""
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        if line.startswith("MemAvailable:"):
-            return int(line.split()[1]) / 1024
-    return 0.0
+                self._say(await gauges.read(stall_s=time.monotonic() - before - _GAUGE_S))
+                if self._barrier.completed():
+                    await gauges.server.channel.ask("tell", trial="*", name="go")
 
 
 def launcher(env: str, options: RunOptions) -> ForkServerLauncher:
