@@ -41,16 +41,9 @@ class Guard:
     def message(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """A message whose content, names and arguments are only text."""
         keep = THINK if message["role"] == "assistant" else ()
-        guarded = {
-            key: self._value(value)
-            for key, value in message.items()
-            if key not in ("role", "content")
-        }
-        return {
-            "role": message["role"],
-            "content": self._text(message["content"], keep),
-            **guarded,
-        }
+        others = {key: each for key, each in message.items() if key not in ("role", "content")}
+        content = self._content(message["content"], keep)
+        return {"role": message["role"], "content": content, **self._value(others)}
 
     def tool(self, tool: Mapping[str, Any]) -> dict[str, Any]:
         """A tool's schema that is only text."""
@@ -72,12 +65,17 @@ class Guard:
             return key[:1] + self.mark + key[1:]
         return self._text(key)
 
-    def _text(self, text: str, keep: Sequence[str] = ()) -> str:
-        for part in keep:
+    def _content(self, text: str, keep: Sequence[str] = ()) -> str:
+        """Content of a message, guarded but for what it is to ``keep``."""
+        for i, part in enumerate(keep):
             if part in text:
-                return part.join(
-                    self._text(each, [p for p in keep if p != part]) for each in text.split(part)
-                )
+                return part.join(self._content(each, keep[i + 1 :]) for each in text.split(part))
+        core = text.strip()
+        if core in self._seam.middles:
+            return text.replace(core, self.mark + core)
+        return self._text(text)
+
+    def _text(self, text: str) -> str:
         return self._seams(self._inside(text))
 
     def _inside(self, text: str) -> str:
@@ -102,10 +100,12 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class _Seam:
-    """The proper beginnings and ends of added tokens."""
+    """What completes an added token: its proper beginnings, ends and middles."""
 
     heads: frozenset[str]
     tails: frozenset[str]
+    middles: frozenset[str]
+    """For content only: ``object`` may be one, and templates compare the words of schemas."""
     longest: int
 
     def starts(self, text: str) -> bool:
@@ -120,6 +120,12 @@ def _seam(added: tuple[str, ...]) -> _Seam:
     return _Seam(
         heads=frozenset(each[:i] for each in added for i in range(1, len(each))),
         tails=frozenset(each[i:] for each in added for i in range(1, len(each))),
+        middles=frozenset(
+            each[i:j]
+            for each in added
+            for i in range(1, len(each) - 1)
+            for j in range(i + 1, len(each))
+        ),
         longest=max(map(len, added), default=0),
     )
 

@@ -110,6 +110,11 @@ class Vocabulary:
         if odd:
             raise TemplateRefused(f"added token {content} is {' and '.join(odd)}: not supported")
 
+    def _sounds_like_a_token(self, content: str, unknown: str | None) -> bool:
+        """Whether the text becomes an added token, other than the one for unknown text."""
+        ids = {each for name, each in self.added.items() if name != unknown}
+        return not ids.isdisjoint(self.encode(content, first=True))
+
     def _check(self, data: Mapping[str, Any]) -> None:
         for content, each in self._flags.items():
             if content not in self.added:
@@ -121,7 +126,7 @@ class Vocabulary:
                 raise TemplateRefused(
                     f"added token {content} is looked for in normalised text: set normalized=false"
                 )
-            elif set(self.encode(content, first=True)) & set(self.added.values()):
+            elif self._sounds_like_a_token(content, data["model"].get("unk_token")):
                 raise TemplateRefused(f"the text {content} cannot be told from the token")
 
 
