@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from envkit.fault import HarnessError, ServerDisconnected
 from envkit.preflight.estimate import estimate, parse_training
 from envkit.preflight.junit import to_junit
+from envkit.preflight.levels import plans_of, whole
 from envkit.preflight.markdown import code, table, to_markdown
 from envkit.preflight.outputs import check_outputs, write_outputs
 from envkit.preflight.quarantine import read
-from envkit.preflight.ramp import plans_of, run_ramp, whole
+from envkit.preflight.ramp import run_ramp
 from envkit.preflight.report import could_not_run
 from envkit.preflight.run import run
 from envkit.preflight.types import Change, Comparison, Interval, Leftover, Report, Verdict

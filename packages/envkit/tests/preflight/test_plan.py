@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envkit.fault import HarnessError, TaskError
-from envkit.preflight.plan import Request, make_plan, slugs_of, spread, trial_id
+from envkit.preflight.names import slugs_of, trial_id
+from envkit.preflight.plan import Request, make_plan, spread
 
 TASK_TOML = """
 artifacts = ["/logs/artifacts"]

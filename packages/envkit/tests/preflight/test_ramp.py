@@ -14,10 +14,11 @@ from envkit.fault import HarnessError, SandboxDied
 from envkit.preflight.command import finish
 from envkit.preflight.host import Supply
 from envkit.preflight.knee import NEARLY, knee_line, level_of, ramp_of
+from envkit.preflight.levels import parse_levels, plans_of, whole
 from envkit.preflight.measures import read_measures
 from envkit.preflight.options import Options
 from envkit.preflight.place import open_place, release
-from envkit.preflight.ramp import parse_levels, plans_of, run_ramp, together, whole
+from envkit.preflight.ramp import run_ramp, together
 from envkit.preflight.report import could_not_run, counted
 from envkit.preflight.report_json import to_json
 from envkit.preflight.types import BrokenTask, Level, Plan, Report, Verdict

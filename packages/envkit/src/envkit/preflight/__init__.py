@@ -3,7 +3,7 @@
 
 types        every carrier: specs, events, the plan, the pieces of the report
 text, stats  lines that are safe to print; quantiles, intervals, bounds
-plan         task directories to trials, deterministic, after their static checks
+names, plan  task directories to trials, deterministic, after their static checks
 kernel_files, host, fit   what this machine has left; the highest concurrency it holds, and why
 waves        when the first wave of trials goes on
 attempt      one attempt of one trial in a process of its own
@@ -19,7 +19,7 @@ by_task, operations        one row a task; each tool, and what took longest
 logs, failed the trials to look at, and how to see each again
 quarantine   the tasks that must not be trained on, as trainers read them
 report       all of it as one judged Report
-knee, ramp, same_rewards   one concurrency after the other, and where more gives no more
+levels, knee, ramp, same_rewards   one concurrency after the other; where more gives no more
 slots, outcomes            what a trial took; one row a trial, for later runs
 significance, changes, baseline   this run against an earlier one, told from chance
 estimate, measures         what a training run would take; what is made of a run beside its report

@@ -23,11 +23,11 @@ from envkit.preflight.again import (
 )
 from envkit.preflight.asked import Asked, as_asked, read_asked, write_asked
 from envkit.preflight.chaos.command import arm
+from envkit.preflight.levels import plans_of, whole
 from envkit.preflight.options import Options, levels_of, request
 from envkit.preflight.past import NOTHING, Past, take_up
 from envkit.preflight.place import Place, open_place, release, reopen_place
 from envkit.preflight.plan import KNOWN_ENVS, make_plan
-from envkit.preflight.ramp import plans_of, whole
 from envkit.preflight.types import Plan
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from envkit.fault import HarnessError
+from envkit.preflight.levels import parse_levels
 from envkit.preflight.plan import Request
-from envkit.preflight.ramp import parse_levels
 from envkit.preflight.text import share
 
 

@@ -10,10 +10,7 @@ task its trials.
 
 from __future__ import annotations
 
-import hashlib
-import os
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -23,6 +20,7 @@ from typing import Final
 from envkit.agent.think import Think
 from envkit.fault import HarnessError
 from envkit.preflight.load import args_of, hold_of, no_times, starts_of, think_of
+from envkit.preflight.names import slugs_of, trial_id
 from envkit.preflight.types import BrokenTask, Plan, TrialSpec
 from envkit.task import Problem, Severity, Task, find_tasks, lint, load_task
 from envkit.trial.load import LoadShape
@@ -30,8 +28,6 @@ from envkit.trial.load import LoadShape
 KNOWN_AGENTS: Final = ("replay", "oracle", "nop")
 KNOWN_ENVS: Final = ("local", "unsafe-process")
 UNSAFE: Final = "unsafe-process"
-SLUG_MOST: Final = 100
-"""Characters. A file name has 255, and the trial's boxes and directories add to this one."""
 IMPORT_PATH: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
@@ -164,34 +160,6 @@ def _is_there(module: str) -> bool:
         return find_spec(module) is not None
     except ImportError:
         return False
-
-
-def slugs_of(names: Sequence[str]) -> dict[str, str]:
-    """A file name for each task's name, no two the same however alike the names are.
-
-    Where a name is already one it stays; one that is too long, or that another comes down to as
-    well, ends in a digest of itself.
-    """
-    plain = {name: _plain(name) for name in names}
-    shared = Counter(plain.values())
-    return {
-        name: slug if shared[slug] == 1 and len(slug) <= SLUG_MOST else _with_digest(name, slug)
-        for name, slug in plain.items()
-    }
-
-
-def trial_id(slug: str, sample: int) -> str:
-    """``<slug>__<sample>``."""
-    return f"{slug}__{sample:03d}"
-
-
-def _plain(name: str) -> str:
-    """Only letters, digits, ``.``, ``_`` and ``-``, and no dot in front."""
-    return re.sub(r"[^A-Za-z0-9._-]", "_", name).lstrip(".")
-
-
-def _with_digest(name: str, slug: str) -> str:
-    return f"{slug[:SLUG_MOST]}-{hashlib.sha256(os.fsencode(name)).hexdigest()[:12]}"
 
 
 def _check(path: Path, agent: str, think: Think) -> tuple[str, ...]:

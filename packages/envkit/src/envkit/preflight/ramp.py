@@ -9,20 +9,15 @@ the levels that ended are levels, the trials that ended are records.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
-from pathlib import Path
 from typing import Final
 
-from envkit.fault import HarnessError
 from envkit.preflight.course import joined
 from envkit.preflight.fit import fit
 from envkit.preflight.gate import EXPECTED, Findings, breaches, rate_line
 from envkit.preflight.host import Supply, measure
 from envkit.preflight.knee import knee_line, level_of, ramp_of
-from envkit.preflight.plan import UNSAFE, trial_id
 from envkit.preflight.report import could_not_run, counted
 from envkit.preflight.run import SETTLE_S, run
 from envkit.preflight.same_rewards import difference_line, differences
@@ -35,69 +30,12 @@ from envkit.preflight.types import (
     Plan,
     Ramp,
     Report,
-    TrialSpec,
     Verdict,
     View,
 )
 
-LEVELS_MOST: Final = 20
-"""Each takes minutes."""
-NUMBER: Final = re.compile(r"\s*[1-9][0-9]{0,5}\s*")
 OURSELVES: Final = "runner"
 """The part of the shared CPU seconds that is this process."""
-
-
-def parse_levels(text: str) -> tuple[int, ...]:
-    """``8,64,550`` as (8, 64, 550).
-
-    Raises:
-        HarnessError: they are not two or more rising numbers.
-    """
-    parts = text.split(",")
-    levels = tuple(int(part) for part in parts if NUMBER.fullmatch(part))
-    rising = all(low < high for low, high in pairwise(levels))
-    if not 2 <= len(levels) <= LEVELS_MOST or len(levels) < len(parts) or not rising:
-        raise HarnessError(
-            f"--ramp {text}: not two to {LEVELS_MOST} rising concurrencies; write for example "
-            "8,64,256"
-        )
-    return levels
-
-
-def plans_of(plan: Plan, levels: Sequence[int], repeat: int | None) -> tuple[Plan, ...]:
-    """One plan a level out of the plan of the highest; samples are counted through all levels.
-
-    Raises:
-        HarnessError: the environment has no concurrency, or the trials are too few for it.
-    """
-    if plan.env == UNSAFE:
-        raise HarnessError(f"--ramp: --env {UNSAFE} runs one trial at a time; use another one")
-    tasks = len({spec.task_dir for spec in plan.specs})
-    if repeat and len(plan.specs) < levels[-1]:
-        raise HarnessError(
-            f"--ramp: {levels[-1]} at once are more than the {count(len(plan.specs), 'trial')}; "
-            f"use --repeat {-(-levels[-1] // tasks)}, or leave it out"
-        )
-    plans: list[Plan] = []
-    begun = 0
-    for level in levels:
-        wanted = plan.specs if repeat else plan.specs[: max(level, tasks)]
-        out = plan.out_dir / f"at-{level}"
-        specs = tuple(_shifted(spec, begun, out) for spec in wanted)
-        begun += max((spec.sample + 1 for spec in wanted), default=0)
-        plans.append(replace(plan, specs=specs, concurrency=level, broken=(), out_dir=out))
-    return tuple(plans)
-
-
-def _shifted(spec: TrialSpec, by: int, out_dir: Path) -> TrialSpec:
-    slug, _, _ = spec.trial_id.rpartition("__")
-    sample = spec.sample + by
-    return replace(spec, sample=sample, trial_id=trial_id(slug, sample), out_dir=out_dir)
-
-
-def whole(plan: Plan, plans: Sequence[Plan]) -> Plan:
-    """The trials of all levels as one plan."""
-    return replace(plan, specs=tuple(spec for level in plans for spec in level.specs))
 
 
 async def run_ramp(
@@ -109,7 +47,7 @@ async def run_ramp(
     supplies: Sequence[Supply] | None = None,
     settle_s: float = SETTLE_S,
 ) -> Report:
-    """Runs every level and judges them together; ``plan`` is the :func:`whole` of ``plans``."""
+    """Runs every level and judges them together; ``plan`` is `levels.whole` of ``plans``."""
     room = fit(plans[-1].concurrency, supplies or measure(plan.out_dir))
     if not room.ok:
         return could_not_run([f"--ramp: {room.line('--ramp up to')}"], plan)
