@@ -65,6 +65,10 @@ class Budgets:
     generate_idle_s: float = 60.0
     """Between tokens of a stream, which is never cut while it goes on: a weight update or the
     prefill of another's long prompt holds it up for seconds."""
+    engine_start_s: float = 600.0
+    """A server of an engine took 37 s for a small model; reading large weights takes minutes."""
+    engine_stop_s: float = 15.0
+    """Its requests are over by then; what does not end kindly in this time is killed."""
     judge_s: float = 120.0
     """One criterion: a long prompt, a short answer. The peer's hour hides an outage."""
     verify_s: float = 600.0

@@ -74,6 +74,8 @@ OPERATIONS: Final[Mapping[str, Row]] = MappingProxyType(
         "mcp_close": Row(owner=Owner.SERVER, policy=RERUN),
         "generate": Row(owner=Owner.ENGINE, policy=RERUN_GRADED),
         "generate_idle": Row(owner=Owner.ENGINE, policy=RERUN_GRADED),
+        "engine_start": Row(owner=Owner.ENGINE, policy=RERUN),
+        "engine_stop": Row(owner=Owner.ENGINE, policy=RERUN),
         "judge": Row(owner=Owner.JUDGE, policy=RERUN_GRADED),
         "verify": Row(owner=Owner.VERIFIER, policy=FINAL_GRADED),
         "setup": Row(owner=Owner.HARNESS, policy=RERUN),
