@@ -187,6 +187,8 @@ def reply(request: dict[str, Any], fault: str) -> dict[str, Any]:
     if fault == "lost":
         return {**done, "error": {"code": -32000, "message": "Connection closed"}}
     result = RESULTS.get(str(request.get("answers", request.get("method"))))
+    if fault == "endless list" and request["method"] == "tools/list":
+        return {**done, "result": {"tools": [], "nextCursor": f"after {request['id']}"}}
     if fault == "against its schema" and result:
         result = {**result, "structuredContent": {"seen": "yes"}}
     if fault == "repeats headers" and result:

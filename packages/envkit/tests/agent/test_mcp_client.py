@@ -82,6 +82,7 @@ async def outcome(work: Coroutine[Any, Any, Any]) -> BaseException | None:
         ("not json", ServerGarbage),
         ("not rpc", ServerGarbage),
         ("wrong result", ServerGarbage),
+        ("endless list", ServerGarbage),
         ("http 404", ServerGarbage),
         ("http 429", ServerGarbage),
         ("http 500", ServerGarbage),

@@ -49,7 +49,7 @@ async def serving(answering: Answering) -> AsyncGenerator[tuple[Server, HttpLink
     try:
         yield server, link
     finally:
-        await link.close()
+        link.close()
         listening.close()
         await listening.wait_closed()
 

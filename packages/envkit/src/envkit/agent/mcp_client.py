@@ -25,13 +25,17 @@ from envkit.agent.mcp_results import Tool, ToolResult, result_of, tools_of
 from envkit.agent.mcp_session import McpSession
 from envkit.agent.mcp_wire import McpWire, Message, RpcError
 from envkit.deadline import DEFAULT_BUDGETS, Budgets, DeadlineExceeded, deadline
-from envkit.fault import EnvkitError, ServerDisconnected, ServerStartFailed
+from envkit.fault import EnvkitError, ServerDisconnected, ServerGarbage, ServerStartFailed
 from envkit.sandbox.ledger import ledger
 
 __all__ = ["CALL_ID", "Endpoint", "Tool", "ToolClient", "ToolResult"]
 
 CALL_ID = "envkit/call_id"
 """Key of the call id in a request's ``_meta``; the gateway journals by it."""
+
+
+PAGES = 100
+"""Of a list of tools; a server that says there are more goes in circles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,16 +87,18 @@ class ToolClient:
         """Every tool the server lists, over all pages."""
         listed: list[Tool] = []
         cursor = ""
-        while True:
+        for _ in range(PAGES):
             page, following = await self._ask(
                 "mcp_list", self._budgets.mcp_list_s, self._page(cursor)
             )
             listed.extend(page)
             if not following or following == cursor:
-                break
+                self._tools = {tool.name: tool for tool in listed}
+                return tuple(listed)
             cursor = following
-        self._tools = {tool.name: tool for tool in listed}
-        return tuple(listed)
+        endless = ServerGarbage(f"{self._link.url} lists tools on more than {PAGES} pages")
+        ledger().note(endless)
+        raise endless
 
     async def call(
         self, name: str, arguments: Mapping[str, object], *, call_id: str = ""
@@ -148,7 +154,7 @@ class ToolClient:
         with suppress(DeadlineExceeded, *FAILURES):
             async with deadline("mcp_close", self._budgets.mcp_close_s):
                 await self._session.leave()
-                await self._link.close()
+        self._link.close()
 
 
 def _refused(error: RpcError, seconds: float, call_id: str) -> ToolResult:

@@ -5,14 +5,14 @@ Contract: a request goes out once. A connection that is lost is an error of the 
 it, and a request is never sent again, because nobody knows whether it arrived. A response that is
 not read to its end takes its connection with it, which tells the server that nobody waits.
 
-Of its kind because a general client costs more than the work: 2.4 ms a call with httpx2.
+A client of our own, because 550 general ones on two cores work more on themselves than on calls.
 """
 
 import asyncio
 import functools
 import ssl
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from urllib.parse import urljoin, urlsplit
 
 import h11
@@ -94,11 +94,10 @@ class HttpLink:
         self._point(target)
         return True
 
-    async def close(self) -> None:
-        """Close what is kept; the caller sets the deadline."""
-        idle, self._idle = self._idle, []
-        for line, _ in idle:
-            await line.close()
+    def close(self) -> None:
+        """Close what is kept, at once."""
+        while self._idle:
+            self._idle.pop()[0].abort()
 
     def _point(self, url: str) -> None:
         parts = urlsplit(url)
@@ -188,12 +187,6 @@ class _Line:
     def abort(self) -> None:
         """Close it at once."""
         self._writer.transport.abort()
-
-    async def close(self) -> None:
-        """Close it and see it closed."""
-        self._writer.close()
-        with suppress(OSError):
-            await self._writer.wait_closed()
 
 
 @functools.cache
