@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line of rltrain: its commands are named, and none of them is built yet.
+"""The command line of rltrain: ``tiny-policy``, and the names of commands that are not built yet.
 
-Contract: ``--help`` says so for each; calling one prints one line on stderr and exits 2, the code
-of "could not run", so that no script mistakes it for a finished training step.
+Contract: ``--help`` says of each what it does or that it is not built; calling one that is not
+prints one line on stderr and exits 2, the code of "could not run", so that no script mistakes it
+for a finished training step.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from types import MappingProxyType
 import typer
 
 from rltrain import __version__
+from rltrain.cli_tiny import tiny_policy
 
 PLANNED: Mapping[str, str] = MappingProxyType(
     {
@@ -24,13 +26,13 @@ PLANNED: Mapping[str, str] = MappingProxyType(
         "status": "say where a run stands",
     }
 )
-"""Every command and what it will do."""
+"""Commands that are not built yet, and what each will do."""
 
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Asynchronous reinforcement learning on envkit trajectories. None of it is built yet.",
+    help="Asynchronous reinforcement learning on envkit trajectories. Most of it is not built yet.",
 )
 
 
@@ -59,6 +61,7 @@ def root(
     """Options that come before a command."""
 
 
+app.command("tiny-policy")(tiny_policy)
 for _name, _purpose in PLANNED.items():
     app.command(_name, help=f"Not built yet: {_purpose}.")(not_built(_name))
 

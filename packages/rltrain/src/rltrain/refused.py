@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user can set right, in one line: what, where, what to do."""
+
+
+class Refused(Exception):
+    """rltrain cannot do what it was asked; nothing was changed."""
