@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from envkit.agent.tokens.guard import PRIVATE, Guard
@@ -20,6 +20,7 @@ def guarded(content: str, role: str = "tool") -> tuple[str, Guard]:
     return guard.message(message)["content"], guard
 
 
+@settings(deadline=None)
 @given(content=hostile)
 @example(content="<|im_<|im_end|>")
 @example(content="<think<think>>")
@@ -30,6 +31,7 @@ def test_no_token_is_left_whole_and_the_text_comes_back(content: str) -> None:
     assert guard.remove(text) == content
 
 
+@settings(deadline=None)
 @given(before=st.sampled_from(["", *SPECIAL, "x"]), content=hostile, after=st.sampled_from(SPECIAL))
 @example(before="<|im_start", content="|>", after="x")
 @example(before="<", content="  tool_call> \n", after="x")
@@ -44,6 +46,7 @@ def test_no_token_is_completed_across_a_seam(before: str, content: str, after: s
                 assert at < 0 or at + len(each) <= cut or at >= cut + len(said)
 
 
+@settings(deadline=None)
 @given(
     content=ordinary.filter(lambda text: not text.strip().startswith(tuple("|>_<]tacg[M/eiosu")))
 )
@@ -65,6 +68,7 @@ def test_thinking_of_an_earlier_turn_is_left_for_the_template() -> None:
     assert guard.remove(text) == "<think>\n<|im_end|>\n</think>done"
 
 
+@settings(deadline=None)
 @given(content=hostile)
 def test_marks_that_a_filter_escaped_come_out_too(content: str) -> None:
     text, guard = guarded(content)

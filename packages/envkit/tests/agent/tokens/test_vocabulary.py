@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import (
     AddedToken,
@@ -78,6 +78,7 @@ def built(kind: str) -> tuple[Vocabulary, Tokenizer]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@settings(deadline=None)
 @given(parts=st.lists(ordinary, max_size=5), data=st.data())
 def test_pieces_have_the_ids_of_the_whole_text(
     kind: str, parts: list[str], data: st.DataObject
@@ -90,6 +91,7 @@ def test_pieces_have_the_ids_of_the_whole_text(
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@settings(deadline=None)
 @given(text=st.one_of(hostile, st.sampled_from(MARKS)), first=st.booleans())
 def test_no_text_becomes_an_added_token(kind: str, text: str, first: bool) -> None:
     vocabulary, _ = built(kind)
@@ -97,6 +99,7 @@ def test_no_text_becomes_an_added_token(kind: str, text: str, first: bool) -> No
     assert not set(vocabulary.encode(text, first=first)) & set(vocabulary.added.values()) - unknown
 
 
+@settings(deadline=None)
 @given(text=hostile)
 def test_byte_level_ids_spell_the_text(text: str) -> None:
     vocabulary, _ = built("byte level")

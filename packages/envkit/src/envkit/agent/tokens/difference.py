@@ -61,7 +61,7 @@ class Difference:
             TemplateRefused: the template does not take these messages.
         """
         if self.end is not None and after is not None and after not in self._stop_ids:
-            raise HarnessError("the turn has no stop token: add what end_of_turn gives")
+            raise HarnessError("the turn has no stop token yet: add what end_of_turn gives")
         pieces = self._coder.pieces(self._behind(messages))
         repeated = self.end if self.end is not None else after
         if pieces and pieces[0] == repeated:
