@@ -48,6 +48,9 @@ HARBOR_TESTS = tuple(
 )
 """Where envkit touches Harbor; these also run against each older minor."""
 EVERYTHING = ("-e", "packages/envkit[run]", "-e", "packages/rltrain")
+TRAINER_PINS = "constraints/environment-r.txt"
+ELSEWHERE = " and ".join(f"not {marker}" for marker in ("packaging", "engine", "trainer"))
+"""What a part that only needs the developer's environment leaves to the others."""
 OURS = ("packages", "tests", "tasks", "benchmarks", "docs", "noxfile.py")
 LINT = (
     ("ruff", "check", *OURS),
@@ -107,6 +110,12 @@ def environment(session: nox.Session, place: Path, requirements: Sequence[str]) 
 def developer_environment(session: nox.Session, harbor: str = NEWEST_HARBOR) -> Path:
     pins = ("-c", constraints(harbor), "-b", constraints(harbor))
     return environment(session, CACHE / f"dev-{harbor}", ["--group", "dev", *EVERYTHING, *pins])
+
+
+def trainer_environment(session: nox.Session) -> Path:
+    """torch, vLLM and rltrain: all that is in it is pinned, as no resolver takes it together."""
+    ours = ("-e", "packages/envkit", "-e", "packages/rltrain", "-b", constraints())
+    return environment(session, CACHE / "trainer", ["--no-deps", "-r", TRAINER_PINS, *ours])
 
 
 def program(session: nox.Session, folder: Path, *command: str, **settings: str) -> None:
@@ -170,7 +179,13 @@ def check(session: nox.Session, tally: Tally, folder: Path, *command: str) -> No
 
 
 def pytest(
-    session: nox.Session, tally: Tally, folder: Path, name: str, marker: str, *paths: str
+    session: nox.Session,
+    tally: Tally,
+    folder: Path,
+    name: str,
+    marker: str,
+    *paths: str,
+    **settings: str,
 ) -> None:
     """Run the tests with ``marker`` and count them; a run that breaks off counts as a failure."""
     report = CACHE / "reports" / f"{name}.xml"
@@ -179,7 +194,7 @@ def pytest(
     options = ["-q", "-m", marker, f"--junitxml={report}", f"--timeout={TEST_TIMEOUT_S}"]
     failed_before = tally.failed
     try:
-        program(session, folder, "pytest", *options, *paths)
+        program(session, folder, "pytest", *options, *paths, **settings)
         broke = False
     except CommandFailed:
         broke = True
@@ -205,12 +220,12 @@ def types(session: nox.Session, tally: Tally) -> None:
 
 def unit(session: nox.Session, tally: Tally) -> None:
     folder = developer_environment(session)
-    pytest(session, tally, folder, "unit", "not integration and not packaging")
+    pytest(session, tally, folder, "unit", f"not integration and {ELSEWHERE}")
 
 
 def integration(session: nox.Session, tally: Tally) -> None:
     folder = developer_environment(session)
-    pytest(session, tally, folder, "integration", "integration and not packaging")
+    pytest(session, tally, folder, "integration", f"integration and {ELSEWHERE}")
 
 
 def harbor(session: nox.Session, tally: Tally) -> None:
@@ -218,7 +233,15 @@ def harbor(session: nox.Session, tally: Tally) -> None:
     paths = [path for path in HARBOR_TESTS if (ROOT / path).exists()]
     for minor in HARBOR_MINORS[:-1]:
         folder = developer_environment(session, minor)
-        pytest(session, tally, folder, f"harbor-{minor}", "not packaging", *paths)
+        pytest(session, tally, folder, f"harbor-{minor}", ELSEWHERE, *paths)
+
+
+def engine(session: nox.Session, tally: Tally) -> None:
+    """What trains, and what samples from vLLM, which is served from the trainer's environment."""
+    trainer = trainer_environment(session)
+    pytest(session, tally, trainer, "trainer", "trainer", "packages/rltrain/tests")
+    served_by = {"ENVKIT_TEST_ENGINE_PYTHON": str(trainer / "python")}
+    pytest(session, tally, developer_environment(session), "engine", "engine", **served_by)
 
 
 def build(session: nox.Session, tally: Tally) -> None:
@@ -227,7 +250,7 @@ def build(session: nox.Session, tally: Tally) -> None:
 
 
 PARTS: dict[str, Callable[[nox.Session, Tally], None]] = {
-    part.__name__: part for part in (lint, types, unit, integration, harbor, build)
+    part.__name__: part for part in (lint, types, unit, integration, harbor, engine, build)
 }
 
 
@@ -259,7 +282,7 @@ def summary(tally: Tally, forbidden: Sequence[tuple[str, str]]) -> str:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Everything that must pass: lint, types, unit, integration, harbor, build."""
+    """Everything that must pass: lint, types, unit, integration, harbor, engine, build."""
     try:
         names = chosen_parts(session.posargs)
     except ValueError as error:

