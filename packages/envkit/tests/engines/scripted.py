@@ -155,7 +155,9 @@ class Sample:
 def draw(engine: Engine, turn: Turn, asked: Asked) -> Sample:
     most = asked.max_tokens
     table = engine.distribution.logprobs(asked.sampling)
-    ids = [_possible(int(each), table) for each in turn.ids[:most]]
+    ids = [int(each) for each in turn.ids[:most]]
+    if turn.top is None:
+        ids = [_possible(each, table) for each in ids]
     finish = turn.finish or ("stop" if ids and ids[-1] in asked.stop_ids else "length")
     if len(turn.ids) > most:
         finish = "length"
@@ -501,11 +503,12 @@ EVENTS = {"generate": generate_events, "completions": completions_events}
 # --- the server -----------------------------------------------------------------------------------
 
 WIRE = (
-    *("busy", "unavailable", "failed", "refused", "overflow"),
+    *("busy", "unavailable", "failed", "refused", "overflow", "update"),
     *("silent", "hang up", "garbage", "not json", "wrong json", "html"),
     *("stall", "slow", "drop", "die", "error event", "garbage event"),
 )
-"""Faults of the transport; those of the last row strike inside a stream, after so many events."""
+"""Faults of the transport; those of the last row strike inside a stream, after so many events.
+``update`` is none: the weights get their next version while the request is answered."""
 
 _STATUS = {"busy": 429, "unavailable": 503, "failed": 500, "refused": 400, "overflow": 400}
 _SAYS = {
@@ -642,6 +645,8 @@ async def answer(
         return early
     done = draw(engine, engine.script_turn(number, asked), asked)
     ids = list(done.ids or ())
+    if fault == "update":
+        engine.version = str(int(engine.version) + 1)
     if fault in EDITS:
         EDITS[fault](done)
     else:
