@@ -280,6 +280,9 @@ class DiskFull(ModelFault):
 class EndlessCommand(ModelFault):
     """The model's command did not end within the time it was given."""
 
+    output: str = ""
+    """What it said until then, where that is known; it does not survive pickling."""
+
 
 class KilledOwnBox(ModelFault):
     """The model's command killed what its own box needs to live."""

@@ -26,13 +26,20 @@ async def list_checked(
         EnvkitError: what `ToolClient` raises.
     """
     tools = await client.list_tools()
+    check_listed(tools, expected, needed)
+    return tools
+
+
+def check_listed(
+    tools: Collection[Tool], expected: Collection[str], needed: Collection[str] = ()
+) -> None:
+    """The same for tools that were listed already; raises MissingTools and ExtraTools."""
     listed = {tool.name for tool in tools}
     ledger().tools = tuple(sorted(listed))
     if missing := {*expected, *needed} - listed:
         raise MissingTools(f"not listed: {_named(missing)}; listed: {_named(listed)}")
     if expected and (extra := listed - {*expected}):
         raise ExtraTools(f"listed but not expected: {_named(extra)}")
-    return tools
 
 
 async def check_toolbelt(endpoint: Endpoint, expected: Collection[str], budgets: Budgets) -> None:
