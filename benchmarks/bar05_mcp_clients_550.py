@@ -2,9 +2,9 @@
 """Bar 5: 550 MCP clients at once: ``python -m nox -s bench -- bar05_mcp_clients_550 [550]``.
 
 Ours is one forked process a loop, as in the product: real trials of ``envkit preflight``, held in
-their act phase, each with its own client to its own gateway in its own box, which takes its turns
+their act phase, each with envkit's client to its own gateway in its own box, which takes its turns
 to work as the product's agents do; a wait for one is part of the time. The peer is one bare
-process that holds all the clients on one event loop, the SDK's own. Both talk to the same gateways,
+process that holds all the clients, the SDK's own, on one event loop. Both talk to the same gateways,
 in turn, make the same calls and must get the same text. Connecting and listing is part of the time.
 
 Holds when ours has no error and no timeout, its event loops stall at most 250 ms at the p99, and it
