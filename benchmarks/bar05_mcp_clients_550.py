@@ -4,8 +4,8 @@
 Ours is one forked process a loop, as in the product: real trials of ``envkit preflight``, held in
 their act phase, each with envkit's client to its own gateway in its own box, which takes its turns
 to work as the product's agents do; a wait for one is part of the time. The peer is one bare
-process that holds all the clients, the SDK's own, on one event loop. Both talk to the same gateways,
-in turn, make the same calls and must get the same text. Connecting and listing is part of the time.
+process with all the clients, the SDK's own, on one event loop. Both talk to the same gateways, in
+turn, make the same calls and must get the same text. Connecting and listing is part of the time.
 
 Holds when ours has no error and no timeout, its event loops stall at most 250 ms at the p99, and it
 does at least three times the peer's calls a second.
