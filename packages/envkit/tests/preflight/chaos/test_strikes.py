@@ -7,6 +7,7 @@ whole table is struck by ``benchmarks/chaos_64.py``.
 
 import os
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from envkit.preflight.chaos.rules import Rules, Wanted
 from envkit.preflight.chaos.score import Score, score
 from envkit.sandbox.availability import availability
 from envkit.sandbox.cgroup import find_parent
+from envkit.trial.load import LoadShape
 
 from ...trial.tiny import launcher, make_task, run_trials, spec
 
@@ -29,6 +31,9 @@ HANG_S = 6.0
 """Ten times what an operation takes when ten trials share two cores."""
 
 UNTOUCHED = 4
+
+TWICE = LoadShape(grade_twice=True)
+"""A verifier that works a second time must not be struck a second time."""
 
 STRUCK = {
     "start": (
@@ -82,7 +87,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     report, trials = place / "report", place / "report" / "trials"
     task = make_task(place / "tasks")
     rows = _rows()
-    specs = [spec(task, trials, f"tiny__{n:03d}") for n in range(len(rows) + UNTOUCHED)]
+    names = [f"tiny__{n:03d}" for n in range(len(rows) + UNTOUCHED)]
+    specs = [replace(spec(task, trials, name), load=TWICE) for name in names]
     wanted = tuple(Wanted(kind=k, phase=p, count=1, rate=0, task="*") for p, k in rows)
     rules = Rules(seed=3, hang_s=HANG_S, wanted=wanted)
     plan = report / "chaos" / "plan.json"

@@ -13,7 +13,7 @@ import functools
 import os
 import signal
 from pathlib import Path
-from typing import Any, Final, override
+from typing import Any, ClassVar, Final, override
 
 import orjson
 from harbor.environments.base import BaseEnvironment, ExecResult
@@ -34,12 +34,14 @@ _RECORDS: Final = {"torn": b'{"number": 1, "started_at": ', "hollow": b'{"number
 class Layer(BaseEnvironment):
     """Mixed in before any provider's class; see `__getattr__`."""
 
+    struck: ClassVar = False
+    """In this process, which is one attempt's: a verifier that works twice is struck once."""
+
     def __init__(self, *args: Any, **more: Any) -> None:
         told = orjson.loads(os.environ[STRIKE_ENV])
         self.strike = Strike(**told["strike"])
         self.hang_s = float(told["hang_s"])
         self._log_path = Path(told["log"])
-        self._struck = False
         super().__init__(*args, **more)  # pyright: ignore[reportUnknownMemberType]
         if (kind := self.due("record")) and self.is_agents():
             self._spoil_record(kind)
@@ -54,11 +56,15 @@ class Layer(BaseEnvironment):
 
     def due(self, *phases: str) -> str:
         """The kind of fault that strikes in one of these phases, once; empty for none."""
-        return self.strike.kind if self.strike.phase in phases and not self._struck else ""
+        return self.strike.kind if self.strike.phase in phases and not Layer.struck else ""
+
+    def strikes(self) -> None:
+        """It strikes now, and not again; what is seen of it comes later."""
+        Layer.struck = True
 
     def log(self, effect: str, *, took: bool = True) -> None:
         """It struck, and this was seen of it."""
-        self._struck = True
+        self.strikes()
         log.write(self._log_path, self.strike, effect, took=took)
 
     def die(self, number: signal.Signals) -> None:

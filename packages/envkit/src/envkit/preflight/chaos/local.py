@@ -74,7 +74,7 @@ class LocalLayer(ServedLayer):
                 for fd in fds:
                     os.close(fd)
         if kind in streams.KINDS:
-            self._struck = True
+            self.strikes()
             say = partial(self._say_of_stream, path)
             flow = streams.flow(kind, self.hang_s, say)
             return await streams.redirect(super()._transfer, what, path, fds[0], flow)

@@ -90,7 +90,7 @@ class ServedLayer(Layer, LocalEnvironment):
     async def _act_as_the_model(self, kind: str) -> None:
         """Through the same tool as the agent, which reads no answer."""
         address = await super().tool_endpoint()
-        self._struck = True
+        self.strikes()
         with contextlib.suppress(EnvkitError):
             self.log(f"the model's code ended: {await model.act(kind, address)}")
 
@@ -112,7 +112,7 @@ class ServedLayer(Layer, LocalEnvironment):
     def _starve(self, groups: Sequence[str], killed: Coroutine[Any, Any, str]) -> None:
         """The kernel kills at the next page that is wanted: what follows wants some."""
         limit = hands.starve_of_memory(groups)
-        self._struck = True
+        self.strikes()
 
         async def watch() -> None:
             try:
