@@ -6,6 +6,7 @@ reader   a text read from left to right, in time linear in its length
 schema   values by JSON Schema: said as text, or checked
 typed    a call by its tool's schema
 formats  one module each: hermes, qwen3_xml, glm, llama3, mistral
+tags     the tag around a call, and where to go on after a broken one
 turn     a whole turn: thinking, content, calls
 format   calls said as each format has them, for transcripts that no model sampled
 

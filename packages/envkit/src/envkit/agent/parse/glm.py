@@ -11,9 +11,8 @@ from typing import Final
 
 from envkit.agent.parse.raw import Broken, RawCall, shown
 from envkit.agent.parse.reader import Reader
+from envkit.agent.parse.tags import CLOSE, OPEN, broken, stray
 
-OPEN: Final = "<tool_call>"
-CLOSE: Final = "</tool_call>"
 KEY: Final = "<arg_key>"
 KEY_END: Final = "</arg_key>"
 VALUE: Final = "<arg_value>"
@@ -32,21 +31,21 @@ class Glm:
 
     def read(self, reader: Reader, at: int) -> tuple[list[RawCall | Broken], int]:
         if not reader.starts((OPEN,), at):
-            stray = CLOSE if reader.starts((CLOSE,), at) else KEY
-            raise self._broken(reader, at + len(stray), f"{stray} without {OPEN} before it")
+            tag = CLOSE if reader.starts((CLOSE,), at) else KEY
+            raise stray(reader, at, tag)
         start = at + len(OPEN)
         at, marker = reader.nearest((KEY, CLOSE, OPEN), start)
         name = reader.text[start:at].strip() if at >= 0 else ""
         if marker not in (KEY, CLOSE):
-            raise self._broken(reader, start, f"{OPEN} is not closed by {CLOSE}", True)
+            raise broken(reader, start, f"no {KEY} and no {CLOSE} after {OPEN}")
         if not name or "\n" in name or "{" in name:
-            raise self._broken(reader, at, f"no name of a tool after {OPEN}: {shown(name)}")
+            raise broken(reader, at, f"no name of a tool after {OPEN}: {shown(name)}")
         arguments: dict[str, str] = {}
         while reader.starts((KEY,), at):
             key, value, at = self._argument(reader, at)
             arguments[key] = value
         if not reader.starts((CLOSE,), at):
-            raise self._broken(reader, at, f"{CLOSE} is missing")
+            raise broken(reader, at, f"{CLOSE} is missing")
         call = RawCall(name=name, arguments=arguments, spoken=True)
         return [call], at + len(CLOSE)
 
@@ -55,22 +54,14 @@ class Glm:
         end = reader.find_before(KEY_END, (VALUE,), start)
         other = reader.nearest((OPEN, CLOSE), start)[0]
         if end < 0 or 0 <= other < end:
-            raise self._broken(reader, start, f"{KEY} without {KEY_END} and {VALUE} behind it")
+            raise broken(reader, start, f"{KEY} without {KEY_END} and {VALUE} behind it")
         key = reader.text[start:end].strip()
         start = reader.skip(end + len(KEY_END)) + len(VALUE)
         end = reader.find_before(VALUE_END, (KEY, CLOSE), start)
         other = reader.find(OPEN, start)
         if end < 0 or 0 <= other < end:
             stop = other if other >= 0 else len(reader.text)
-            raise self._broken(
-                reader, stop, f"{VALUE} of {shown(key)} is not closed by {VALUE_END}", True
+            raise broken(
+                reader, stop, f"{VALUE} of {shown(key)} is not closed by {VALUE_END}", "unclosed"
             )
         return key, reader.text[start:end], reader.skip(end + len(VALUE_END))
-
-    def _broken(self, reader: Reader, at: int, message: str, unclosed: bool = False) -> Broken:
-        place, marker = reader.nearest((CLOSE, OPEN), at)
-        if marker == CLOSE:
-            place += len(CLOSE)
-        more = place if place >= 0 else len(reader.text)
-        code = "unclosed" if unclosed or marker != CLOSE else "malformed"
-        return Broken(code, message, more)

@@ -3,14 +3,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from envkit.agent.parse.jsoncall import json_call
 from envkit.agent.parse.raw import Broken, RawCall
 from envkit.agent.parse.reader import NotJson, Reader
-
-OPEN: Final = "<tool_call>"
-CLOSE: Final = "</tool_call>"
+from envkit.agent.parse.tags import CLOSE, OPEN, broken, stray
 
 
 class Hermes:
@@ -25,21 +21,14 @@ class Hermes:
 
     def read(self, reader: Reader, at: int) -> tuple[list[RawCall | Broken], int]:
         if not reader.starts((OPEN,), at):
-            raise Broken("malformed", f"{CLOSE} without {OPEN} before it", at + len(CLOSE))
+            raise stray(reader, at, CLOSE)
         start = reader.skip(at + len(OPEN))
         try:
             value, end = reader.json(start)
         except NotJson as error:
-            raise self._broken(reader, start, f"no JSON after {OPEN}: {error}") from error
+            raise broken(reader, start, f"no JSON after {OPEN}: {error}") from error
         close = reader.skip(end)
         if not reader.starts((CLOSE,), close):
-            raise self._broken(reader, end, f"something else than {CLOSE} after the JSON")
+            raise broken(reader, end, f"something else than {CLOSE} after the JSON")
         after = close + len(CLOSE)
         return [json_call(value, after)], after
-
-    def _broken(self, reader: Reader, at: int, message: str) -> Broken:
-        place, marker = reader.nearest((CLOSE, OPEN), at)
-        if marker == CLOSE:
-            return Broken("malformed", message, place + len(CLOSE))
-        more = place if place >= 0 else len(reader.text)
-        return Broken("unclosed", f"{OPEN} is not closed by {CLOSE}; {message}", more)

@@ -13,9 +13,8 @@ from typing import Final
 
 from envkit.agent.parse.raw import Broken, RawCall, shown
 from envkit.agent.parse.reader import Reader
+from envkit.agent.parse.tags import CLOSE, OPEN, broken, stray
 
-OPEN: Final = "<tool_call>"
-CLOSE: Final = "</tool_call>"
 FUNCTION: Final = "<function="
 END: Final = "</function>"
 PARAMETER: Final = "<parameter="
@@ -35,8 +34,8 @@ class Qwen3Xml:
 
     def read(self, reader: Reader, at: int) -> tuple[list[RawCall | Broken], int]:
         if not reader.starts((OPEN,), at):
-            stray = CLOSE if reader.starts((CLOSE,), at) else FUNCTION
-            raise self._broken(reader, at + len(stray), f"{stray} without {OPEN} before it")
+            tag = CLOSE if reader.starts((CLOSE,), at) else FUNCTION
+            raise stray(reader, at, tag)
         name, at = self._named(reader, reader.skip(at + len(OPEN)), FUNCTION)
         arguments: dict[str, str] = {}
         while reader.starts((PARAMETER,), at):
@@ -46,7 +45,7 @@ class Qwen3Xml:
             at = reader.skip(end + len(VALUE_END))
         for tag in (END, CLOSE):
             if not reader.starts((tag,), at):
-                raise self._broken(reader, at, f"{tag} is missing")
+                raise broken(reader, at, f"{tag} is missing")
             at = at + len(tag) if tag == CLOSE else reader.skip(at + len(tag))
         return [RawCall(name=name, arguments=arguments, spoken=True)], at
 
@@ -55,7 +54,7 @@ class Qwen3Xml:
         found = _NAME.match(reader.text, at + len(tag)) if reader.starts((tag,), at) else None
         if not found:
             said = shown(reader.text[at : at + 200].split("\n")[0])
-            raise self._broken(reader, at, f"{tag}NAME> is missing, there is {said}")
+            raise broken(reader, at, f"{tag}NAME> is missing, there is {said}")
         return found[1].strip(), reader.skip(found.end()) if skip else found.end()
 
     def _value_end(self, reader: Reader, at: int, key: str) -> int:
@@ -70,18 +69,10 @@ class Qwen3Xml:
         ]
         if end < 0 or min(over, default=end) < end:
             stop = min(over, default=len(reader.text))
-            raise self._broken(
-                reader, stop, f"{PARAMETER}{key}> is not closed by {VALUE_END}", True
+            raise broken(
+                reader, stop, f"{PARAMETER}{key}> is not closed by {VALUE_END}", "unclosed"
             )
         return end
-
-    def _broken(self, reader: Reader, at: int, message: str, unclosed: bool = False) -> Broken:
-        place, marker = reader.nearest((CLOSE, OPEN), at)
-        if marker == CLOSE:
-            place += len(CLOSE)
-        more = place if place >= 0 else len(reader.text)
-        code = "unclosed" if unclosed or marker != CLOSE else "malformed"
-        return Broken(code, message, more)
 
 
 def trimmed(value: str) -> str:

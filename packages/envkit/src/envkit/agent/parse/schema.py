@@ -57,6 +57,11 @@ def listed(schema: Schema, word: str) -> list[Any]:
     return cast("list[Any]", found) if isinstance(found, list) else []
 
 
+def required(schema: Schema) -> list[str]:
+    """Names of what must be there."""
+    return [each for each in listed(schema, "required") if isinstance(each, str)]
+
+
 def named(schema: Schema, word: str) -> Schema:
     """What stands under ``word``, if it is an object."""
     found = schema.get(word)
@@ -215,7 +220,7 @@ class _Checker:
 
     def _members(self, value: dict[str, Any], schema: Schema, where: str) -> str:
         known = named(schema, "properties")
-        missing = [each for each in listed(schema, "required") if each not in value]
+        missing = [each for each in required(schema) if each not in value]
         if missing:
             return f"{where}lacks {missing[0]!r}"
         if schema.get("additionalProperties") is False:

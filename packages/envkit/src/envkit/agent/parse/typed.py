@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from envkit.agent.parse.raw import Broken, RawCall, shown
-from envkit.agent.parse.schema import Schema, Wrong, allowed, check, from_text, listed, named
+from envkit.agent.parse.schema import Schema, Wrong, allowed, check, from_text, named, required
 from envkit.agent.types import CallRequest, ToolSpec
 
 MOST_LISTED: Final = 12
@@ -39,24 +39,23 @@ def typed(raw: RawCall, tools: Mapping[str, ToolSpec]) -> CallRequest:
 def signature(tool: ToolSpec) -> str:
     """What a tool takes, in one line."""
     known = named(tool.parameters, "properties")
-    required = listed(tool.parameters, "required")
+    needed = required(tool.parameters)
     parts = [
         f"{key} ({' or '.join(sorted(allowed(each, tool.parameters))) or 'anything'}"
-        f"{', required' if key in required else ''})"
+        f"{', required' if key in needed else ''})"
         for key, each in known.items()
     ]
     return f"{tool.name} takes {', '.join(parts) or 'no arguments'}"
 
 
 def _check_names(raw: RawCall, tool: ToolSpec, known: Schema) -> None:
-    required = listed(tool.parameters, "required")
-    missing = [each for each in required if each not in raw.arguments]
+    missing = [each for each in required(tool.parameters) if each not in raw.arguments]
     unknown = [each for each in raw.arguments if each not in known]
     if unknown and _closed(tool.parameters):
         name = f"{tool.name} has no argument {shown(unknown[0])}{_nearest(unknown[0], known)}"
         raise Broken("unknown_argument", f"{name}; {signature(tool)}")
     if missing:
-        lacking = ", ".join(map(str, missing[:MOST_LISTED]))
+        lacking = ", ".join(missing[:MOST_LISTED])
         raise Broken("missing_argument", f"{tool.name} was not given {lacking}; {signature(tool)}")
 
 
