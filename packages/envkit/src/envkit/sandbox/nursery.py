@@ -40,7 +40,11 @@ TRIAL_MAIN: Final = "envkit.trial.child:main"
 GATEWAY_MAIN: Final = "envkit.servers.boxed:main"
 """What a forked gateway runs in its box: ``main(config, mcp, data, executor)``."""
 
-WARM: Final = ("envkit.servers.gateway:warm", "envkit.trial.child:warm")
+WARM: Final = (
+    "envkit.servers.gateway:warm",
+    "envkit.servers.boxed:warm",
+    "envkit.trial.child:warm",
+)
 
 
 def main(sock: socket.socket, *, warm: bool) -> None:

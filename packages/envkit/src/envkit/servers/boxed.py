@@ -19,7 +19,7 @@ from envkit.sandbox.channel import Channel, RequestFailed
 from envkit.sandbox.spec import PARSED
 from envkit.servers.command import CommandResult
 from envkit.servers.config import GatewayConfig
-from envkit.servers.gateway import serve
+from envkit.servers.gateway import build_data_app, serve
 
 _OWN_DOING: Final = "KilledOwnBox"
 """A box whose agent used up its memory: told to the agent as what it is."""
@@ -33,6 +33,11 @@ def from_wire(data: Mapping[str, Any]) -> GatewayConfig:
         read_only=data.get("read_only", False),
         parsed=Path(PARSED),
     )
+
+
+def warm() -> None:
+    """Compile the routes of the host's side, which warming up by a client never asks for."""
+    build_data_app(from_wire({"servers": (), "token": ""}))
 
 
 def main(config: dict[str, Any], mcp_fd: int, data_fd: int, executor_fd: int) -> None:
