@@ -1,6 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The contract with trainers: what was sampled, what was observed, what it was worth.
 
-types       the carriers: one `Trajectory` is one row
-invariants  what must hold of a row, checked on write and on read
+types         the carriers: one `Trajectory` is one row
+errors        what can be wrong with a row or a file
+digest        digests of token ids
+invariants    what must hold of a row, checked on write and on read
+plain         records as plain data and back
+packed        a token stream without what follows from the rest of it
+episode_file  an episode in a file of its own, from the trial's process to the writer
+arrow         Arrow, by names that a type checker can read
+columns       a row as Arrow columns
+index         what stands at the head of a segment
+segment       one file: written once, damage known by row
+store         a directory of segments, read
+writer        the one process that adds to it, durable within a second
+group         many coroutines that wait for their rows together
+compact       small segments merged into large ones
 """

@@ -49,7 +49,7 @@ class Stop(StrEnum):
     TIMEOUT = "timeout"
     """The model's own time was used up: its sampling and its own commands, no waiting."""
     FAULT = "fault"
-    """Somebody else's fault ended it; the reward is not the model's own."""
+    """A fault ended it; the outcome says whose, and the reward is valid only if the model's own."""
 
 
 type Finish = Literal["stop", "length", "abort"]
@@ -203,7 +203,7 @@ class ParseFault:
     turn: int
     code: str
     """``malformed``, ``unclosed``, ``unknown_tool``, ``wrong_type``, ``missing_argument``,
-    ``unknown_argument``, ``inside_think``, ``cut_off``."""
+    ``unknown_argument``, ``inside_think``, ``cut_off``; ``no_call`` where an answer is a tool's."""
     message: str
 
 

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stands at the head of a segment: which rows it holds, where, and what they came to.
+
+Contract: an index is believed only where its own checksum holds, over the names and types of the
+columns too. Arrow keeps it twice, in the schema at the head of the file and in that of the footer,
+so one damaged copy costs nothing.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from envkit.trajectory.arrow import Schema, pa
+from envkit.trajectory.errors import Damaged, OtherSchema
+from envkit.trajectory.plain import from_plain, to_plain
+from envkit.trajectory.types import Trajectory
+
+MAJOR: Final = 1
+MINOR: Final = 0
+NAME: Final = "envkit.trajectory"
+SCHEMA: Final = f"{NAME}/{MAJOR}.{MINOR}"
+"""Files of this major are read whatever their minor."""
+
+_SCHEMA_KEY, _INDEX_KEY, _CHECK_KEY = b"envkit.schema", b"envkit.index", b"envkit.check"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """What can be known of a row without reading it."""
+
+    trajectory_id: str
+    group_id: str
+    sample: int
+    task: str
+    stop: str
+    reward: float | None
+    reward_valid: bool
+    loss_live: bool
+    verdict: str
+    fault: str
+    """Its code, empty where there is none."""
+    fault_owner: str
+    tokens: int
+    sampled_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One row of a segment."""
+
+    head: Head
+    length: int
+    """Bytes of its message in the file; the messages follow each other."""
+    crc32: int
+    """Of those bytes."""
+    checksum: int
+    """Its column of this name: equal where two rows hold the same."""
+
+
+def head_of(trajectory: Trajectory) -> Head:
+    """What of a row goes into the index."""
+    identity, outcome, episode = trajectory.identity, trajectory.outcome, trajectory.episode
+    return Head(
+        trajectory_id=identity.trajectory_id,
+        group_id=identity.group_id,
+        sample=identity.sample,
+        task=identity.task,
+        stop=episode.stop.value,
+        reward=outcome.reward,
+        reward_valid=outcome.reward_valid,
+        loss_live=outcome.loss_live,
+        verdict=outcome.verdict,
+        fault=outcome.fault.code if outcome.fault else "",
+        fault_owner=outcome.fault.owner if outcome.fault else "",
+        tokens=len(episode.stream.token_ids),
+        sampled_tokens=episode.used.sampled_tokens,
+    )
+
+
+def with_index(schema: Schema, entries: list[Entry], version: str = SCHEMA) -> Schema:
+    """A schema that carries an index."""
+    text = orjson.dumps([to_plain(entry) for entry in entries])
+    check = f"{_check(schema, version.encode(), text):08x}".encode()
+    return schema.with_metadata(
+        {_SCHEMA_KEY: version.encode(), _INDEX_KEY: text, _CHECK_KEY: check}
+    )
+
+
+def read_index(schema: Schema, file: str) -> tuple[str, list[Entry]]:
+    """The schema's version and the rows of the index that it carries.
+
+    Raises:
+        Damaged: it carries none, or not the one that was written.
+        OtherSchema: another major version wrote it.
+    """
+    metadata: dict[bytes, bytes] = schema.metadata or {}
+    try:
+        version, text, check = (metadata[key] for key in (_SCHEMA_KEY, _INDEX_KEY, _CHECK_KEY))
+    except KeyError as error:
+        raise Damaged(file, "", "carries no index of trajectories") from error
+    if f"{_check(schema, version, text):08x}".encode() != check:
+        raise Damaged(file, "", "its index is not the one that was written")
+    name, _, number = version.decode().partition("/")
+    if name != NAME or number.partition(".")[0] != str(MAJOR):
+        raise OtherSchema(file, version.decode(), SCHEMA)
+    return version.decode(), [from_plain(Entry, each) for each in orjson.loads(text)]
+
+
+def _check(schema: Schema, version: bytes, text: bytes) -> int:
+    columns = ",".join(f"{field.name}:{_type(field.type)}" for field in schema)
+    return zlib.crc32(b"\0".join([version, columns.encode(), text]))
+
+
+def _type(kind: Any) -> str:
+    """A type by a name that does not depend on how a version of Arrow spells it."""
+    if pa.types.is_map(kind):
+        return f"map({_type(kind.key_type)},{_type(kind.item_type)})"
+    if pa.types.is_list(kind):
+        return f"list({_type(kind.value_type)})"
+    if pa.types.is_struct(kind):
+        inner = (kind.field(number) for number in range(kind.num_fields))
+        return f"struct({','.join(f'{each.name}:{_type(each.type)}' for each in inner)})"
+    return str(kind)

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records as plain data and back, by the annotations of their classes.
+
+Contract: `from_plain` undoes `to_plain`. It passes over keys it does not know, which a later minor
+version added, and gives a field that an earlier one did not have its default.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
+
+type Convert = Callable[[Any], Any]
+
+
+def to_plain(value: Any) -> Any:
+    """A record, a tuple or a mapping as dicts and lists of scalars."""
+    if is_dataclass(value):
+        return {name: to_plain(getattr(value, name)) for name in _names(type(value))}
+    if isinstance(value, tuple):
+        return [to_plain(each) for each in cast("tuple[Any, ...]", value)]
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, Any]", value))
+    return value.value if isinstance(value, Enum) else value
+
+
+def from_plain[T](cls: type[T], data: Mapping[str, Any]) -> T:
+    """A record from what `to_plain` made of one.
+
+    Raises:
+        TypeError: a field without a default is missing.
+        ValueError: a value is none of its enumeration.
+    """
+    return cls(
+        **{
+            name: data[name] if convert is None else convert(data[name])
+            for name, convert in _converters(cls).items()
+            if name in data
+        }
+    )
+
+
+@cache
+def _names(cls: type) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(cls))
+
+
+@cache
+def _converters(cls: type) -> dict[str, Convert | None]:
+    hints = get_type_hints(cls)
+    return {name: _converter(hints[name]) for name in _names(cls)}
+
+
+def _converter(hint: Any) -> Convert | None:
+    """How to make a value of this type; None where it is its own plain form."""
+    if get_origin(hint) in (Union, types.UnionType):
+        return _optional([each for each in get_args(hint) if each is not type(None)])
+    if get_origin(hint) is tuple:
+        return _each(get_args(hint)[0])
+    if isinstance(get_origin(hint), type) and issubclass(get_origin(hint), Mapping):
+        return dict
+    if isinstance(hint, type) and is_dataclass(hint):
+        return lambda data: data if isinstance(data, hint) else from_plain(hint, data)
+    return hint if isinstance(hint, type) and issubclass(hint, Enum) else None
+
+
+def _optional(choices: list[Any]) -> Convert | None:
+    inner = _converter(choices[0]) if len(choices) == 1 else None
+    return inner and (lambda value: None if value is None else inner(value))
+
+
+def _each(hint: Any) -> Convert:
+    inner = _converter(hint)
+    return tuple if inner is None else lambda values: tuple(inner(value) for value in values)

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One file of the store: an Arrow IPC file, written once and never appended to.
+
+Contract: no byte that was not written is ever handed to Arrow, let alone to a trainer. Each row is
+a record batch of its own, compressed by lz4, and the index at the head has its length and the
+CRC-32 of its bytes; so damage to a row is known by its id and costs no other. Files are read by
+position and not mapped: a mapped file that somebody cuts off ends its reader.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from envkit.trajectory.arrow import Batch, Buffer, Schema, pa
+from envkit.trajectory.errors import Damaged
+from envkit.trajectory.index import SCHEMA, Entry, Head, read_index, with_index
+
+_MAGIC: Final = b"ARROW1\0\0"
+_TAIL: Final = b"ARROW1"
+_END: Final = b"\xff\xff\xff\xff\0\0\0\0"
+_PREFIX: Final = 8
+"""Bytes before a message's metadata: a marker and its length."""
+_LZ4: Final = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A row as it is about to be written."""
+
+    head: Head
+    checksum: int
+    batch: Batch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where in which file a row lies."""
+
+    file: Path
+    start: int
+    entry: Entry
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """What a file holds, and what is wrong with it as a whole."""
+
+    file: Path
+    version: str
+    """Schema and version it was written by; empty where nothing of it can be read."""
+    places: tuple[Place, ...]
+    damage: tuple[Damaged, ...]
+    """Of its frame; what that costs, the message says."""
+
+
+def encode_segment(rows: Sequence[Row], version: str = SCHEMA) -> Buffer:
+    """The bytes of a file that holds these rows, at least one, all of one schema."""
+    schema = rows[0].batch.schema
+    messages = [_message(row.batch) for row in rows]
+    entries = [
+        Entry(head=row.head, length=each.size, crc32=zlib.crc32(each), checksum=row.checksum)
+        for row, each in zip(rows, messages, strict=True)
+    ]
+    whole = with_index(schema, entries, version)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, whole, options=_LZ4) as writer:
+        for row in rows:
+            writer.write_batch(row.batch)
+    data = sink.getvalue()
+    start = len(_MAGIC) + whole.serialize().size
+    if data.slice(start, sum(each.size for each in messages)) != pa.py_buffer(b"".join(messages)):
+        raise AssertionError("Arrow wrote a row otherwise the second time")
+    return data
+
+
+def _message(batch: Batch) -> Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema, options=_LZ4) as writer:
+        writer.write_batch(batch)
+        end = sink.tell()
+    start = batch.schema.serialize().size
+    return sink.getvalue().slice(start, end - start)
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def read_row(place: Place) -> Batch:
+    """The batch of a row.
+
+    Raises:
+        Damaged: its bytes are not the ones that were written, or are not there.
+        OSError: the file cannot be read.
+    """
+    fd = os.open(place.file, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return read_row_from(fd, place)
+    finally:
+        os.close(fd)
+
+
+def read_row_from(fd: int, place: Place) -> Batch:
+    """As `read_row`, of a file that is open."""
+    data = os.pread(fd, place.entry.length, place.start)
+    row = place.entry.head.trajectory_id
+    if len(data) < place.entry.length:
+        raise Damaged(str(place.file), row, "the file ends before it")
+    if zlib.crc32(data) != place.entry.crc32:
+        raise Damaged(str(place.file), row, "its bytes are not the ones that were written")
+    return pa.ipc.read_record_batch(pa.py_buffer(data), place.schema)
+
+
+def read_segment(file: Path) -> Segment:
+    """What a file holds, found by its head; by its footer where the head is damaged.
+
+    Raises:
+        OSError: the file cannot be read.
+        OtherSchema: another major version wrote it.
+    """
+    fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return _Frame(fd, file).segment()
+    finally:
+        os.close(fd)
+
+
+class _Frame:
+    """The parts of a file that are not rows."""
+
+    def __init__(self, fd: int, file: Path) -> None:
+        self.fd, self.file = fd, file
+        self.size = os.fstat(fd).st_size
+        self.version = ""
+        self.damage: list[Damaged] = []
+
+    def segment(self) -> Segment:
+        places = self.by_head(0)
+        if places is None:
+            self.note("its head is damaged; rows were found by its footer")
+            places = self.by_footer()
+        if places is None:
+            self.damage[-1] = self.damaged("neither its head nor its footer can be read")
+        return Segment(
+            file=self.file,
+            version=self.version,
+            places=tuple(places or ()),
+            damage=tuple(self.damage),
+        )
+
+    def by_head(self, base: int) -> list[Place] | None:
+        """Rows by the head at ``base``; None where that is damaged."""
+        prefix = self.read(base, len(_MAGIC) + _PREFIX)
+        start = base + len(prefix) + int.from_bytes(prefix[-4:], "little")
+        if prefix[:-4] != _MAGIC + _END[:4] or start > self.size:
+            return None
+        found = self.schema(self.read(base + len(_MAGIC), start - base - len(_MAGIC)))
+        if found is None:
+            return None
+        schema, entries = found
+        places, end = self.places(schema, entries, start)
+        self.check_end(end)
+        return places + self.after(end)
+
+    def by_footer(self) -> list[Place] | None:
+        """Rows by the footer's copy of the schema; None where that is damaged too."""
+        try:
+            reader = pa.ipc.open_file(pa.BufferReader(self.read(0, self.size)))
+        except (pa.ArrowException, OSError, ValueError):
+            return None
+        found = self.indexed(reader.schema)
+        if found is None:
+            return None
+        schema, entries = found
+        end = self.footer_start() - len(_END)
+        return self.places(schema, entries, end - sum(each.length for each in entries))[0]
+
+    def places(self, schema: Schema, entries: list[Entry], start: int) -> Any:
+        places: list[Place] = []
+        for entry in entries:
+            places.append(Place(file=self.file, start=start, entry=entry, schema=schema))
+            start += entry.length
+        return places, start
+
+    def schema(self, message: bytes) -> tuple[Schema, list[Entry]] | None:
+        try:
+            return self.indexed(pa.ipc.read_schema(pa.py_buffer(message)))
+        except (pa.ArrowException, OSError, ValueError):
+            return None
+
+    def indexed(self, schema: Schema) -> tuple[Schema, list[Entry]] | None:
+        """The columns as they are laid out on this machine, and the rows."""
+        try:
+            version, entries = read_index(schema, str(self.file))
+        except (Damaged, UnicodeDecodeError):
+            return None
+        self.version = version
+        return pa.schema([(each.name, each.type) for each in schema]), entries
+
+    def check_end(self, end: int) -> None:
+        """The rows are followed by the footer and by nothing else."""
+        if self.size < end:
+            self.note(f"is cut off: {self.size} bytes, its rows alone have {end}")
+        elif self.read(end, len(_END)) != _END or self.footer_start() != end + len(_END):
+            self.note("its footer is damaged, or something was added behind it")
+
+    def footer_start(self) -> int:
+        tail = self.read(max(self.size - 10, 0), 10)
+        length = int.from_bytes(tail[:4], "little", signed=True)
+        return self.size - 10 - length if tail[4:] == _TAIL else -1
+
+    def after(self, end: int) -> list[Place]:
+        """Rows of a segment that somebody added behind this one."""
+        if self.footer_start() == end + len(_END):
+            return []
+        rest = self.read(end, max(self.size - end, 0))
+        at = rest.find(_MAGIC + _END[:4])
+        return (self.by_head(end + at) or []) if at >= 0 else []
+
+    def read(self, start: int, length: int) -> bytes:
+        return os.pread(self.fd, length, start)
+
+    def note(self, problem: str) -> None:
+        self.damage.append(self.damaged(problem))
+
+    def damaged(self, problem: str) -> Damaged:
+        return Damaged(str(self.file), "", problem)
