@@ -59,6 +59,9 @@ _ENDINGS: Final[Mapping[str, type[EnvkitError]]] = {
 class LocalEnvironment(OnThisMachine):
     """One box, and with MCP servers a gateway beside it."""
 
+    judges_timeouts: Final = True
+    """A command that outlives its limit ends with the name of whose doing that is."""
+
     _session: Session | None = None
     _name: str = ""
     _limits: Limits = Limits()
@@ -264,7 +267,9 @@ class LocalEnvironment(OnThisMachine):
         if done.starved:
             return HostOverloaded(f"no core for a command that was to end within {timeout_s:g} s")
         if self._role() == "agent" and ledger().phase is Phase.ACT:
-            return EndlessCommand(f"a command of the agent did not end within {timeout_s:g} s")
+            fault = EndlessCommand(f"a command of the agent did not end within {timeout_s:g} s")
+            fault.output = done.stdout.decode(errors="replace")
+            return fault
         return DeadlineExceeded("exec", timeout_s)
 
     def _told(self, event: str, error: str) -> None:

@@ -6,6 +6,7 @@ connection  one server: what follows when it is lost, and what is never asked tw
 box         the agent's box: commands in it, and files that are kept there
 local       tools that are carried out here
 mcp         every tool of the trial's servers, under the names they are served by
+code        commands and files in the agent's box, and no server at all
 extras      an answer by a tool, a list of what is to do, and a toolbelt that tools are added to
 """
 
