@@ -47,7 +47,7 @@ class History:
     stream: TokenStream = field(default_factory=TokenStream)
     turns: list[Turn] = field(default_factory=list[Turn])
     final_answer: str | None = None
-    _requests: list[EngineRequest] = field(default_factory=list[EngineRequest])
+    requests: list[EngineRequest] = field(default_factory=list[EngineRequest])
     _calls: list[CallRecord] = field(default_factory=list[CallRecord])
     _faults: list[ParseFault] = field(default_factory=list[ParseFault])
 
@@ -55,7 +55,7 @@ class History:
         """A turn was sampled; raises as `TokenStream.sampled`."""
         turn = len(self.turns)
         self.stream.sampled(sampled, turn)
-        self._requests.append(
+        self.requests.append(
             EngineRequest(
                 turn=turn,
                 started_s=started_s,
@@ -111,7 +111,7 @@ class History:
             stop=stop,
             limits=account.limits,
             used=account.used,
-            requests=tuple(self._requests),
+            requests=tuple(self.requests),
             calls=tuple(self._calls),
             parse_faults=tuple(self._faults),
             final_answer=self.final_answer,

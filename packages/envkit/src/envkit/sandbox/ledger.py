@@ -50,6 +50,9 @@ class Ledger:
     on_phase: PhaseSink | None = None
     commands_s: float = 0.0
     """Seconds in which the agent's own commands ran, those that waited for a core left out."""
+    own_s: float | None = None
+    """Seconds of the model's own, sampling and its calls, as its loop counted them; None where
+    nobody did."""
     canary: Canary | None = None
     """The marks of this trial, where its boxes are searched for the others'."""
     tools: tuple[str, ...] = ()

@@ -57,11 +57,16 @@ def _told(info: ExceptionInfo, result: TrialResult, book: Ledger) -> Fault:
 
 
 def _budget_use(result: TrialResult, book: Ledger) -> BudgetUse | None:
-    """What used up the agent's time; the pauses of a replay stand for its model's tokens."""
+    """What used up the agent's time; the pauses of a replay stand for its model's tokens.
+
+    A loop of ours keeps an account, calls that ran no command included, which then says all.
+    """
     timer = result.agent_execution
     if timer is None or timer.started_at is None or timer.finished_at is None:
         return None
     spent = (timer.finished_at - timer.started_at).total_seconds()
+    if book.own_s is not None:
+        return BudgetUse(budget_s=spent, model_s=book.own_s, commands_s=0.0)
     return BudgetUse(
         budget_s=spent, model_s=book.seconds.get("think", 0.0), commands_s=book.commands_s
     )
