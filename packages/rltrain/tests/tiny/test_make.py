@@ -54,7 +54,7 @@ def test_a_checkpoint_is_what_transformers_and_envkit_load(tmp_path: Path) -> No
 def test_what_is_left_to_guess_is_the_answer(tmp_path: Path) -> None:
     losses: list[float] = []
     recorded = write_recordings(tmp_path / "recorded")
-    options = TinyOptions(out=tmp_path / "policy", transcripts=recorded, steps=120, batch=2)
+    options = TinyOptions(out=tmp_path / "policy", transcripts=recorded, steps=80, batch=2)
     make(options, lambda _, loss: losses.append(loss))
     assert losses[0] > 100
     assert math.log(2) * 0.5 < sum(losses[-20:]) / 20 < 6

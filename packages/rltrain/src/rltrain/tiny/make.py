@@ -59,7 +59,10 @@ class Made:
     """Nats a transcript in the last steps; guessing among n answers costs ln n of them."""
 
 
-def make(options: TinyOptions, told: Callable[[int, float], None] = lambda *_: None) -> Made:
+def _silent(step: int, loss: float) -> None: ...
+
+
+def make(options: TinyOptions, told: Callable[[int, float], None] = _silent) -> Made:
     """Make a checkpoint; ``told`` hears of every step and its loss.
 
     Raises:
@@ -93,23 +96,22 @@ def _make(
     transcripts: Sequence[Transcript],
     told: Callable[[int, float], None],
 ) -> Made:
-    from rltrain.tiny import train
+    from rltrain.tiny.train import Schedule, train
 
     renderers = _renderers(draft, families, transcripts)
     batches = _batches(renderers, transcripts, options)
     own, steps = renderers[0].template, options.steps * len(renderers)
-    model = train.new_model(own.vocabulary_size, own.stop_ids, options.seed)
-    loss = train.train(model, batches, steps, told, last=len(renderers))
-    train.save(model, draft)
+    schedule = Schedule(steps=steps, seed=options.seed, last=len(renderers))
+    trained = train(draft, batches, own, schedule, told)
     return Made(
         families=tuple(each.name for each in families),
         seed=options.seed,
         steps=steps,
         transcripts=len(transcripts),
-        parameters=train.parameters(model),
+        parameters=trained.parameters,
         vocabulary=own.vocabulary_size,
         prompt_tokens=max(by.prompt_tokens(of) for by in renderers for of in transcripts),
-        loss=round(loss, 4),
+        loss=round(trained.loss, 4),
     )
 
 

@@ -81,9 +81,13 @@ def train_tokenizer(families: Sequence[Family], texts: Iterable[str]) -> Tokeniz
     tokenizer.train_from_iterator(texts, trainer)
     special = dict.fromkeys(each for family in families for each in family.special)
     added = dict.fromkeys(each for family in families for each in family.added)
-    tokenizer.add_special_tokens([AddedToken(each, normalized=False) for each in special])
-    tokenizer.add_tokens([AddedToken(each, normalized=False) for each in added])
+    tokenizer.add_special_tokens(_tokens(special))  # pyright: ignore[reportUnknownMemberType]
+    tokenizer.add_tokens(_tokens(added))  # pyright: ignore[reportUnknownMemberType]
     return tokenizer
+
+
+def _tokens(texts: Iterable[str]) -> list[AddedToken]:
+    return [AddedToken(each, normalized=False) for each in texts]
 
 
 def write_family(directory: Path, family: Family, tokenizer: Tokenizer) -> None:

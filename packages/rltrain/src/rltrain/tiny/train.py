@@ -13,6 +13,7 @@ Contract: one thread and float32, so that the same examples and seed give the sa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
@@ -20,6 +21,7 @@ import torch
 from torch.nn.functional import cross_entropy
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
+from envkit.agent.tokens import ChatTemplate
 from rltrain.tiny.examples import Example
 
 LEARNING_RATE = 5e-3
@@ -29,12 +31,52 @@ CONTEXT_TOKENS = 16_384
 """Positions it is made for; it has been trained on the first few thousand."""
 
 
-def new_model(vocabulary: int, stop_ids: Sequence[int], seed: int) -> Qwen3ForCausalLM:
-    """About 0.9 million parameters, a tenth of them embeddings."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """How it is trained."""
+
+    steps: int
+    seed: int
+    last: int
+    """How many of the last steps the loss is the mean of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trained:
+    """What came of it."""
+
+    parameters: int
+    loss: float
+    """Nats a transcript."""
+
+
+def train(
+    directory: Path,
+    batches: Iterator[Sequence[Example]],
+    template: ChatTemplate,
+    schedule: Schedule,
+    told: Callable[[int, float], None],
+) -> Trained:
+    """Train a new model and leave weights and configuration beside what the directory has.
+
+    ``told`` hears of every step and its loss, in nats a transcript.
+    """
+    model = _new_model(template, schedule.seed)
+    losses = _losses(model, batches, schedule.steps, told)
+    stops = (directory / "generation_config.json").read_bytes()
+    model.save_pretrained(directory)
+    (directory / "generation_config.json").write_bytes(stops)
+    last = losses[-schedule.last :]
+    numbers = sum(each.numel() for each in model.parameters())
+    return Trained(parameters=numbers, loss=sum(last) / len(last))
+
+
+def _new_model(template: ChatTemplate, seed: int) -> Qwen3ForCausalLM:
+    """About 0.9 million parameters, a sixth of them embeddings."""
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     config = Qwen3Config(
-        vocab_size=vocabulary,
+        vocab_size=template.vocabulary_size,
         hidden_size=128,
         intermediate_size=512,
         num_hidden_layers=3,
@@ -44,24 +86,18 @@ def new_model(vocabulary: int, stop_ids: Sequence[int], seed: int) -> Qwen3ForCa
         max_position_embeddings=CONTEXT_TOKENS,
         tie_word_embeddings=True,
         bos_token_id=None,
-        eos_token_id=list(stop_ids),
+        eos_token_id=list(template.stop_ids),
         dtype="float32",
     )
     return Qwen3ForCausalLM(config)
 
 
-def train(
+def _losses(
     model: Qwen3ForCausalLM,
     batches: Iterator[Sequence[Example]],
     steps: int,
     told: Callable[[int, float], None],
-    *,
-    last: int = 1,
-) -> float:
-    """Take ``steps`` steps; returns the mean loss of the ``last`` ones, in nats a transcript.
-
-    ``told`` hears of every step and its loss.
-    """
+) -> list[float]:
     optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.95), weight_decay=0.0)
     losses: list[float] = []
     for step in range(steps):
@@ -74,19 +110,7 @@ def train(
         optimizer.step()
         losses.append(loss.item())
         told(step + 1, losses[-1])
-    return sum(losses[-last:]) / len(losses[-last:])
-
-
-def save(model: Qwen3ForCausalLM, directory: Path) -> None:
-    """Weights and configuration, beside what the directory has."""
-    stops = (directory / "generation_config.json").read_bytes()
-    model.save_pretrained(directory)
-    (directory / "generation_config.json").write_bytes(stops)
-
-
-def parameters(model: Qwen3ForCausalLM) -> int:
-    """How many numbers it has."""
-    return sum(each.numel() for each in model.parameters())
+    return losses
 
 
 def _rate(step: int, steps: int) -> float:

@@ -18,7 +18,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,7 +136,7 @@ def _start(options: ServeOptions, port: int, log: Path) -> subprocess.Popen[byte
 
 
 @contextlib.contextmanager
-def _bound() -> Iterator[int]:
+def _bound() -> Generator[int]:
     """A free port, kept from others until the server is started."""
     with socket.socket() as kept:
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server that does not start says why, and leaves nothing. One that does: tests/engine."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from envkit.agent.engine.serve import ServeOptions, serving
+from envkit.deadline import Budgets, DeadlineExceeded
+from envkit.fault import EngineError, Owner, Phase, classify
+
+HANGS = "#!/bin/sh\nsleep 300 &\necho started $!\nwait\n"
+IGNORES = "#!/bin/sh\ntrap '' TERM\necho started $$\nwhile :; do sleep 0.1; done\n"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "logs/vllm.log"
+
+
+def start(python: Path, log: Path, **budgets: float) -> None:
+    async def run() -> None:
+        kept = Budgets(**{"engine_stop_s": 0.3, **budgets})
+        async with serving(ServeOptions(model=Path("none"), python=python, budgets=kept), log):
+            pytest.fail("it cannot have answered")
+
+    asyncio.run(run())
+
+
+def script(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "python"
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def started(log: Path) -> Iterator[int]:
+    return (int(line.split()[1]) for line in log.read_text().splitlines() if "started" in line)
+
+
+def test_an_environment_without_vllm_is_named_by_its_own_words(log: Path) -> None:
+    with pytest.raises(EngineError, match="ended with status 1: .*No module named 'vllm'"):
+        start(Path(sys.executable), log)
+
+
+def test_an_interpreter_that_is_not_there_is_named(log: Path, tmp_path: Path) -> None:
+    with pytest.raises(EngineError, match="none/python: cannot be started: No such file"):
+        start(tmp_path / "none/python", log)
+
+
+@pytest.mark.parametrize("text", [HANGS, IGNORES], ids=["hangs", "ignores SIGTERM"])
+def test_a_server_that_never_answers_is_ended_with_all_it_started(
+    text: str, log: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(DeadlineExceeded, match="engine_start did not finish within 1 s") as caught:
+        start(script(tmp_path, text), log, engine_start_s=1)
+    (pid,) = started(log)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    assert classify(caught.value, Phase.RUN).owner is Owner.ENGINE
