@@ -155,12 +155,17 @@ def _end(child: subprocess.Popen[bytes], seconds: float) -> None:
 
 
 def _group_lives(child: subprocess.Popen[bytes]) -> bool:
+    """Whether one of its group still runs; what has ended and nobody has reaped does not count."""
     child.poll()
+    return any(_running_in(child.pid, each) for each in Path("/proc").glob("[0-9]*/stat"))
+
+
+def _running_in(group: int, stat: Path) -> bool:
     try:
-        os.killpg(child.pid, 0)
-    except ProcessLookupError:
+        state, _, its_group = stat.read_bytes().rpartition(b")")[2].split()[:3]
+    except (OSError, ValueError):  # it went away
         return False
-    return True
+    return int(its_group) == group and state != b"Z"
 
 
 def _tail(log: Path) -> str:
