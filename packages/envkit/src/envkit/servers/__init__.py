@@ -13,6 +13,7 @@ journal     a call id is executed once; its result is stored
 desk        takes one call through all of the above and logs it
 protocol    the desk as an MCP server
 guard       token, Host and Origin
+remembered  what every gateway with the same tools answers, made once a process
 data        populate and snapshot, on a host-side socket only
 gateway     HTTP: the apps, serving on open sockets, warming up before a fork
 stdio       the same desk over standard input and output

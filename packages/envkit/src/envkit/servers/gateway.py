@@ -33,6 +33,7 @@ from envkit.servers.data import data_routes
 from envkit.servers.desk import Desk, OnFault
 from envkit.servers.guard import Guard
 from envkit.servers.protocol import mcp_server
+from envkit.servers.remembered import Remembered
 from envkit.servers.warmup import exchange
 
 STOP_S = 2
@@ -47,7 +48,7 @@ def build_app(
     """The agent's application: /mcp/, /health, /apps, behind token, Host and Origin checks."""
     desk = Desk(config, runner, on_fault)
     manager = StreamableHTTPSessionManager(mcp_server(desk), max_request_body_size=BODY_BYTES)
-    mcp = StreamableHTTPASGIApp(manager)
+    mcp = Remembered(StreamableHTTPASGIApp(manager), of=tuple(desk.tools))
 
     async def health(_request: Request) -> JSONResponse:
         return JSONResponse({"status": "ok"})
