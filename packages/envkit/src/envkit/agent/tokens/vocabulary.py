@@ -17,13 +17,16 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from tokenizers import Tokenizer
 
 from envkit.fault import TemplateRefused
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"  # a thread pool would not survive a fork
+
+FLAGS: Final = ("lstrip", "rstrip", "single_word")
+"""Of added tokens that look at, or swallow, what stands beside them."""
 
 type Piece = str | int
 """Plain text, or the id of an added token."""
@@ -38,21 +41,23 @@ class Vocabulary:
         Raises:
             TemplateRefused: it is none, or one that cannot be taken apart; the message says why.
         """
-        data = _normal_form(text)
         self.digest = hashlib.sha256(text.encode()).hexdigest()
         """sha256 of the file."""
-        self._whole = _build(data)
-        self._flags = {each["content"]: each for each in data["added_tokens"]}
+        self._whole = _load(text)
+        self._flags = {
+            each.content: each for _, each in sorted(self._whole.get_added_tokens_decoder().items())
+        }
         self.added: Mapping[str, int] = {
-            content: each["id"] for content, each in self._flags.items() if content.strip()
+            each: self._id(each) for each in self._flags if each.strip()
         }
         """Ids of the added tokens, by their text."""
+        data = json.loads(text)
+        data |= {"truncation": None, "padding": None, "post_processor": None}
         data["added_tokens"] = [
-            each for each in data["added_tokens"] if not each["content"].strip()
+            each for each in data["added_tokens"] if each["content"] not in self.added
         ]
-        data["post_processor"] = None
-        self._first = _build(data)
-        self._later = _build(_without_prefix(data)) if _prefixes_first(data) else self._first
+        self._first = Tokenizer.from_str(json.dumps(data))
+        self._later = _never_first(self._first, data)
         self._check(data)
 
     @property
@@ -105,8 +110,11 @@ class Vocabulary:
         if text[at:]:
             yield text[at:]
 
+    def _id(self, content: str) -> int:
+        return cast("int", self._whole.token_to_id(content))
+
     def _check_flags(self, content: str) -> None:
-        odd = [flag for flag in ("lstrip", "rstrip", "single_word") if self._flags[content][flag]]
+        odd = [flag for flag in FLAGS if getattr(self._flags[content], flag)]
         if odd:
             raise TemplateRefused(f"added token {content} is {' and '.join(odd)}: not supported")
 
@@ -116,13 +124,15 @@ class Vocabulary:
         return not ids.isdisjoint(self.encode(content, first=True))
 
     def _check(self, data: Mapping[str, Any]) -> None:
+        if data["model"].get("dropout"):
+            raise TemplateRefused("tokenizer.json has a dropout: the same text gets other ids")
         for content, each in self._flags.items():
             if content not in self.added:
-                if self._first.token_to_id(content) != each["id"]:
+                if self._first.token_to_id(content) != self._id(content):
                     raise TemplateRefused(f"added token {content!r} has another id when alone")
             elif len(content) == 1:
                 raise TemplateRefused(f"added token {content!r} is one character: never text again")
-            elif each["normalized"] and data["normalizer"]:
+            elif each.normalized and data["normalizer"]:
                 raise TemplateRefused(
                     f"added token {content} is looked for in normalised text: set normalized=false"
                 )
@@ -130,37 +140,33 @@ class Vocabulary:
                 raise TemplateRefused(f"the text {content} cannot be told from the token")
 
 
-def _normal_form(text: str) -> dict[str, Any]:
-    """The tokenizer as this version writes it: older spellings made explicit."""
+def _load(text: str) -> Tokenizer:
     try:
-        data = json.loads(Tokenizer.from_str(text).to_str())
+        tokenizer = Tokenizer.from_str(text)
     except Exception as error:  # the library raises bare Exception
         raise TemplateRefused(f"tokenizer.json cannot be read: {error}") from error
-    data["truncation"] = data["padding"] = None
-    if data["model"].get("dropout"):
-        raise TemplateRefused("tokenizer.json has a dropout: the same text would get other ids")
-    return data
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
 
 
-def _build(data: Mapping[str, Any]) -> Tokenizer:
-    return Tokenizer.from_str(json.dumps(data))
+def _never_first(tokenizer: Tokenizer, data: Mapping[str, Any]) -> Tokenizer:
+    """The same where no text is the first, and none gets the space that the first one gets."""
+    if tokenizer.pre_tokenizer is None:
+        return tokenizer
+    parts = json.loads(tokenizer.pre_tokenizer.__getstate__())  # older spellings made explicit
+    others = _without_prefix(parts)
+    if others == parts:
+        return tokenizer
+    return Tokenizer.from_str(json.dumps({**data, "pre_tokenizer": others}))
 
 
-def _prefixes_first(data: Mapping[str, Any]) -> bool:
-    return data != _without_prefix(data)
-
-
-def _without_prefix(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The same where no piece is the first, and none gets the space that the first one gets."""
-    return {**data, "pre_tokenizer": _never_first(data["pre_tokenizer"])}
-
-
-def _never_first(part: Any) -> Any:
+def _without_prefix(part: Any) -> Any:
     match part:
         case {"type": "Metaspace", "prepend_scheme": "first"}:
             return {**cast("dict[str, Any]", part), "prepend_scheme": "never"}
         case {"type": "Sequence", "pretokenizers": [*parts]}:
-            parts = [_never_first(each) for each in parts]
+            parts = [_without_prefix(each) for each in parts]
             return {**cast("dict[str, Any]", part), "pretokenizers": parts}
         case _:
             return part
