@@ -98,17 +98,25 @@ def test_arguments_stay_as_the_model_said_them(templates: dict[str, ChatTemplate
         departs(template, said + STOP.get(family, "<|im_end|>"), rendered)
 
 
-def test_thinking_of_turns_before_a_user_stays(templates: dict[str, ChatTemplate]) -> None:
-    template = templates["qwen3"]
-    said = "<think>\nHm.\n</think>\n\nWhat do you mean?"
+@pytest.mark.parametrize(
+    ("family", "said", "stop"),
+    [
+        ("qwen3", "<think>\nHm.\n</think>\n\nWhat do you mean?", "<|im_end|>"),
+        ("glm", "\n<think>Hm.</think>\nWhat do you mean?", "<|user|>"),
+    ],
+)
+def test_thinking_of_turns_before_a_user_stays(
+    templates: dict[str, ChatTemplate], family: str, said: str, stop: str
+) -> None:
+    template = templates[family]
     go_on = [Message(role="user", content="Go on.")]
-    ids = stream(template, [(f"{said}<|im_end|>", go_on)])
-    whole = template.prompt([*ASK, Message(role="assistant", content=said), *go_on], [LOOK])
+    ids = stream(template, [(said + stop, go_on)])
+    rendered = Message(role="assistant", content=said.lstrip())
+    whole = template.prompt([*ASK, rendered, *go_on], [LOOK])
     assert "Hm." in template.decode(ids)
     assert "Hm." not in template.decode(whole)
-    assert template.decode(whole).endswith(
-        template.decode(template.observations(go_on, after=None))
-    )
+    following = template.observations(go_on, after=template.speak(stop)[0])
+    assert whole[-len(following) :] == ids[-len(following) :] == following
 
 
 def test_thinking_of_turns_after_the_last_user_agrees(templates: dict[str, ChatTemplate]) -> None:
@@ -125,6 +133,7 @@ def test_thinking_of_turns_after_the_last_user_agrees(templates: dict[str, ChatT
 def test_white_space_that_the_template_strips_stays(templates: dict[str, ChatTemplate]) -> None:
     rendered = Message(role="assistant", content=" Well. ")
     departs(templates["llama3"], " Well. <|eot_id|>", rendered)
+    departs(templates["glm"], "\n<think></think>\n Well. <|observation|>", rendered)
 
 
 def test_the_opening_of_thinking_in_the_prompt_stays(templates: dict[str, ChatTemplate]) -> None:
