@@ -43,6 +43,7 @@ HARBOR_TESTS = tuple(
         "preflight/test_launcher.py",
         "sandbox/test_guard.py",
         "task",
+        "trajectory/test_atif.py",
         "trial",
     )
 )

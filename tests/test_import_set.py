@@ -9,8 +9,10 @@ import pytest
 HEAVY = {"harbor", "mcp", "torch", "ray", "vllm", "pandas", "numpy", "pyarrow", "openpyxl"}
 LIGHT = (
     *("envkit.cli", "envkit.cli_audit", "envkit.audit", "envkit.task", "envkit.fault"),
-    "envkit.preflight.quarantine",
+    *("envkit.preflight.quarantine", "envkit.trajectory"),
 )
+WITHOUT_ARROW = ("episode_file", "invariants", "atif", "messages")
+"""What a trial's process imports of `envkit.trajectory`: pyarrow starts threads, forks need none."""
 
 
 def modules_after(code: str) -> set[str]:
@@ -30,3 +32,9 @@ def test_importing_envkit_loads_only_the_standard_library() -> None:
 @pytest.mark.parametrize("module", LIGHT)
 def test_the_light_modules_load_nothing_heavy(module: str) -> None:
     assert not HEAVY & modules_after(f"import {module}")
+
+
+@pytest.mark.parametrize("module", WITHOUT_ARROW)
+def test_a_trial_writes_its_episode_without_arrow(module: str) -> None:
+    loaded = modules_after(f"import envkit.trajectory.{module}")
+    assert not (HEAVY - {"numpy"}) & loaded

@@ -16,4 +16,7 @@ store         a directory of segments, read
 writer        the one process that adds to it, durable within a second
 group         many coroutines that wait for their rows together
 compact       small segments merged into large ones
+text          a trajectory as text, turn by turn
+atif          a trajectory in ATIF, for viewers and auditors
+messages      conversations as OpenAI messages, out of trajectories and from anywhere
 """

@@ -6,6 +6,7 @@ load        what it does beside its task: pauses, idle time, marks, a second gra
 request     what one attempt is asked to do, across a socket
 config      the same in Harbor's terms
 verdict     rewards and faults, from Harbor's result and the ledger
+joined      what the loop saw and what became of the trial, as one trajectory
 again       the verifier once more, on what was collected
 run         the trial as one screen of calls over Harbor's ``Trial``
 """
