@@ -12,7 +12,7 @@ LIGHT = (
     *("envkit.preflight.quarantine", "envkit.trajectory"),
 )
 WITHOUT_ARROW = ("episode_file", "invariants", "atif", "messages")
-"""What a trial's process imports of `envkit.trajectory`: pyarrow starts threads, forks need none."""
+"""What a trial imports of `envkit.trajectory`: pyarrow starts threads, and forks need one alone."""
 
 
 def modules_after(code: str) -> set[str]:
