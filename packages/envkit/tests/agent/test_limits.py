@@ -139,3 +139,20 @@ def test_an_episode_cut_short_is_the_models_only_if_it_used_up_the_time(
     mine = Account(limits=Limits(), clock=lambda: next(times))
     mine.sampled(sampled(own_s))
     assert mine.cut_short() is stop
+
+
+def test_a_call_without_an_end_is_the_models_time() -> None:
+    times = iter([0.0, 10.0, 100.0])
+    mine = Account(limits=Limits(), clock=lambda: next(times))
+    mine.calls()
+    assert mine.cut_short() is Stop.TIMEOUT
+    assert mine.used.own_s == 90.0
+
+
+def test_a_call_that_came_back_is_counted_once() -> None:
+    times = iter([0.0, 1.0, 100.0])
+    mine = Account(limits=Limits(), clock=lambda: next(times))
+    mine.calls()
+    mine.called(seen("", seconds=2.0))
+    assert mine.cut_short() is Stop.FAULT
+    assert mine.used.own_s == 2.0

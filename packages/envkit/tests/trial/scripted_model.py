@@ -22,6 +22,8 @@ from ..engines.scripted import Order, Script, Scripted, Turn, start_scripted
 from .tiny import Ran, launcher, make_task, run_trials, spec
 
 MODEL = "envkit.agent.model:ModelAgent"
+RAW = "RAW:"
+"""Begins a turn that is said as it stands."""
 EXEC = "code_execution_server_code_exec"
 SOON = replace(DEFAULT_BUDGETS, generate_idle_s=1.0, generate_s=5.0)
 
@@ -44,11 +46,14 @@ class Play:
     family: str = "qwen3"
     task: dict[str, Any] = field(default_factory=dict[str, Any])
     """Of `make_task`."""
+    engine: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Of the `Script`."""
+    agent: str = MODEL
 
 
 @dataclass(frozen=True, kw_only=True)
 class Played:
-    """What it came to."""
+    """What it came to; its directory and episode are the first attempt's."""
 
     record: TrialRecord
     identity: Identity
@@ -69,19 +74,18 @@ class Played:
 def script(model: Path, play: Play) -> Script:
     """Its turns as ids."""
     mine = voice(model)
-    template, stop = mine.template, mine.template.stop_ids[0]
+    template = mine.template
+    (stop,) = template.end_of_turn(-1) or template.stop_ids[-1:]
     turns: list[Turn] = []
     for turn in play.turns:
-        opened = template.opens_thinking
-        said = (
-            say(template.parser_name, content=turn, opened=opened)
-            if isinstance(turn, str) and not turn.startswith("RAW:")
-            else turn.removeprefix("RAW:")
-            if isinstance(turn, str)
-            else say(template.parser_name, turn, opened=opened)
-        )
+        said = turn.removeprefix(RAW) if isinstance(turn, str) else ""
+        if not (isinstance(turn, str) and turn.startswith(RAW)):
+            content, calls = (turn, ()) if isinstance(turn, str) else ("", turn)
+            opened = template.opens_thinking
+            said = say(template.parser_name, calls, content=content, opened=opened)
         turns.append(Turn(ids=[*template.speak(said), stop]))
-    return Script(turns=turns, orders=play.orders, vocabulary=template.vocabulary_size)
+    size = template.vocabulary_size
+    return Script(turns=turns, orders=play.orders, vocabulary=size, **play.engine)
 
 
 def play_all(
@@ -99,26 +103,27 @@ def play_all(
             engines[name] = model, engine
             task = make_task(root / "tasks", name, **play.task)
             args = {
-                "engine": {"url": engine.url, "backoff_tries": 1},
+                "engine": {"url": engine.url, "backoff": {"tries": 2, "first_s": 0.1}},
                 "tokenizer": str(model),
                 "budgets": {"generate_idle_s": 1.0, "generate_s": 5.0},
                 **play.settings,
             }
-            del args["engine"]["backoff_tries"]
-            specs.append(replace(spec(task, root / "out", agent=MODEL), agent_args=args))
+            mine = spec(task, root / "out", f"{name}.played.model", play.agent)
+            specs.append(replace(mine, agent_args=args))
         ran = run_trials(launcher(root / "out", budgets=budgets, **more), specs)
         return {name: _played(ran, name, *engines[name]) for name in plays}
 
 
 def _played(ran: Ran, name: str, model: Path, engine: Scripted) -> Played:
-    record = ran[f"{name}__000"]
-    identity, episode = read_episode(record.trial_dir / "agent" / "episode.bin")
+    record = ran[f"{name}.played.model"]
+    directory = record.trial_dir.parent / record.trial_id
+    identity, episode = read_episode(directory / "agent" / "episode.bin")
     dead = engine.process.poll() is not None
     return Played(
         record=record,
         identity=identity,
         episode=episode,
-        directory=record.trial_dir,
+        directory=directory,
         engine=[] if dead else engine.seen(),
         model=model,
     )

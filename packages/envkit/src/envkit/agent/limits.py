@@ -28,6 +28,7 @@ class Account:
     clock: Clock = time.monotonic
     used: Used = field(default_factory=Used)
     _began: float = field(init=False)
+    _calling_since: float | None = None
 
     def __post_init__(self) -> None:
         self._began = self.clock()
@@ -90,8 +91,14 @@ class Account:
             waited_s=sampled.queued_s,
         )
 
+    def calls(self) -> float:
+        """A call begins now; seconds since the episode did."""
+        self._calling_since = self.elapsed_s
+        return self._calling_since
+
     def called(self, observation: Observation) -> None:
         """A call came back."""
+        self._calling_since = None
         owned = observation.model_owned
         self._add(tool_calls=1, **{"own_s" if owned else "waited_s": observation.seconds})
 
@@ -117,9 +124,15 @@ class Account:
         self.used = replace(self.used, nudged_at=turn)
 
     def cut_short(self) -> Stop:
-        """Why an episode ended that was cancelled: its own time was up, or it was not its doing."""
-        own = self.used.own_s >= OWN_SHARE * self.elapsed_s > 0
-        return Stop.TIMEOUT if own else Stop.FAULT
+        """Why an episode ended that was cancelled: its own time was up, or it was not its doing.
+
+        A call that was under way is the model's own: a command without an end is no place to hide.
+        """
+        now, since = self.elapsed_s, self._calling_since
+        if since is not None:
+            self._calling_since = None
+            self._add(own_s=now - since)
+        return Stop.TIMEOUT if self.used.own_s >= OWN_SHARE * now > 0 else Stop.FAULT
 
     def _add(self, **more: float) -> None:
         self.used = replace(

@@ -146,7 +146,7 @@ class Loop:
     async def _carry_out(self, call: CallRequest) -> Observation:
         waited = await self.hooks.turn(self.account.used.tool_calls)
         self.account.waited(waited)
-        began = self.account.elapsed_s
+        began = self.account.calls()
         try:
             seen = await self.toolbelt.call(call)
         except ModelFault as fault:

@@ -15,6 +15,7 @@ from envkit.agent.engine import EngineOptions
 from envkit.agent.toolbelt.extras import EXTRAS
 from envkit.deadline import Budgets
 from envkit.fault import HarnessError
+from envkit.retry import Backoff
 from envkit.trajectory.types import Limits, Sampling
 
 TOOLBELTS: Final = ("mcp", "code")
@@ -61,7 +62,9 @@ class ModelSettings:
             HarnessError: one of them means nothing.
         """
         kept = _made("budgets", Budgets, budgets)
-        options = {"url": engine} if isinstance(engine, str) else dict(engine)
+        options: dict[str, Any] = {"url": engine} if isinstance(engine, str) else dict(engine)
+        if isinstance(options.get("backoff"), Mapping):
+            options["backoff"] = _made("engine.backoff", Backoff, options["backoff"])
         return _made(
             "agent",
             cls,
