@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+import orjson
+
 from envkit.trajectory.types import EngineId, Finish, Floats, Ids, Sampling
 
 type Role = Literal["system", "user", "assistant", "tool"]
@@ -130,12 +132,13 @@ class EncodedPrompt:
 
     def extend(self, ids: Sequence[int]) -> None:
         """Append ids."""
-        if not len(ids):
+        plain = list(map(int, ids))
+        if not plain:
             return
         if self._ids:
             self._text += b","
-        self._text += ",".join(map(str, ids)).encode()
-        self._ids.extend(int(each) for each in ids)
+        self._text += orjson.dumps(plain)[1:-1]
+        self._ids += plain
 
 
 class Engine(Protocol):

@@ -50,10 +50,8 @@ def wire_of(name: str, options: EngineOptions | None = None) -> Wire:
 
 def answer_of(name: str, question: Asked | None = None) -> Answer:
     """A recorded answer, read as the client reads it."""
-    exchange, answer, wire = RECORDED[name], Answer(), wire_of(name)
+    exchange = RECORDED[name]
     body = exchange["body"].encode()
     streams = exchange["type"].startswith("text/event-stream")
-    for payload in Events().feed(body) if streams else [body]:
-        if payload != DONE:
-            wire.add(answer, payload, question or asked())
-    return answer
+    payloads = Events().feed(body) if streams else [body]
+    return wire_of(name).read([each for each in payloads if each != DONE], question or asked())

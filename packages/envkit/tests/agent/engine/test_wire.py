@@ -8,12 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envkit.agent.engine.answer import Answer
+from envkit.agent.engine.asked import Asked
 from envkit.agent.engine.options import EngineOptions
+from envkit.agent.engine.wire import Wire
 from envkit.agent.types import EncodedPrompt
 from envkit.trajectory.types import Sampling
 
 from .recorded import RECORDED, answer_of, asked, wire_of
+
+
+def sent_by(wire: Wire, question: Asked) -> dict[str, Any]:
+    return json.loads(b"".join(wire.body(question, "tiny", "r-1.1")))
+
 
 IDS = st.lists(st.integers(0, 2**31 - 1), min_size=1)
 
@@ -26,7 +32,7 @@ def test_a_body_holds_the_ids_of_all_pieces_in_order(
     question = asked(pieces[0])
     for piece in pieces[1:]:
         question.prompt.extend(piece)
-    body = json.loads(wire_of(protocol).body(question, "tiny"))
+    body = sent_by(wire_of(protocol), question)
     sent = body["prompt" if protocol == "completions" else "token_ids"]
     assert sent == [each for piece in pieces for each in piece]
 
@@ -44,7 +50,7 @@ def test_every_parameter_of_the_distribution_is_sent_and_only_our_stops_stop(pro
         seed=7,
         grammar='root ::= "a"',
     )
-    body = json.loads(wire_of(protocol).body(asked(sampling=sampling, stop_ids=(2, 9)), "tiny"))
+    body = sent_by(wire_of(protocol), asked(sampling=sampling, stop_ids=(2, 9)))
     sent = body if protocol == "completions" else body["sampling_params"]
     expected: dict[str, Any] = {
         "temperature": 0.7,
@@ -64,7 +70,7 @@ def test_every_parameter_of_the_distribution_is_sent_and_only_our_stops_stop(pro
 
 
 def test_a_temperature_of_zero_is_asked_for_as_what_has_logprobs() -> None:
-    body = json.loads(wire_of("generate").body(asked(sampling=Sampling(temperature=0.0)), "tiny"))
+    body = sent_by(wire_of("generate"), asked(sampling=Sampling(temperature=0.0)))
     sent = body["sampling_params"]
     assert (sent["temperature"], sent["top_k"]) == (1.0, 1)
 
@@ -73,7 +79,7 @@ def test_what_is_asked_for_is_a_part_of_what_the_recorded_engine_took() -> None:
     """The names of fields: an engine ignores what it does not know."""
     for name in ("generate_stream", "completions_stream"):
         taken = RECORDED[name]["asked"]
-        sent = json.loads(wire_of(name).body(asked(), "tiny"))
+        sent = sent_by(wire_of(name), asked())
         assert taken.keys() <= sent.keys(), name
         assert taken.get("sampling_params", {}).keys() <= sent.get("sampling_params", {}).keys()
 
@@ -120,23 +126,22 @@ def test_a_prompt_said_back_is_compared(name: str) -> None:
 
 def test_a_prompt_said_back_in_other_bytes_is_compared_by_its_ids() -> None:
     told = json.loads(RECORDED["generate_echo"]["body"])
-    answer = Answer()
-    wire_of("generate").add(answer, json.dumps(told, indent=1).encode(), asked())
+    answer = wire_of("generate").read([json.dumps(told, indent=1).encode()], asked())
     assert answer.prompt_same is True
 
 
 def test_generate_has_the_prompt_said_back_until_it_was_once() -> None:
     wire, question = wire_of("generate"), asked()
-    assert json.loads(wire.body(question, "tiny"))["return_token_ids"] is True
-    assert json.loads(wire.body(question, "tiny"))["return_token_ids"] is True
-    wire.add(Answer(), RECORDED["generate_echo"]["body"].encode(), question)
-    assert json.loads(wire.body(question, "tiny"))["return_token_ids"] is False
+    assert sent_by(wire, question)["return_token_ids"] is True
+    assert sent_by(wire, question)["return_token_ids"] is True
+    wire.read([RECORDED["generate_echo"]["body"].encode()], question)
+    assert sent_by(wire, question)["return_token_ids"] is False
 
 
 @pytest.mark.parametrize("protocol", ["generate", "completions"])
 def test_an_engine_that_is_not_to_stream_is_not_asked_to(protocol: str) -> None:
     options = EngineOptions(url="http://127.0.0.1:1", stream=False, cache_salt="run-7")
-    body = json.loads(wire_of(protocol, options).body(asked(), "tiny"))
+    body = sent_by(wire_of(protocol, options), asked())
     assert body["cache_salt"] == "run-7"
     assert not body.keys() & {"stream", "stream_options", "stream_interval"}
 

@@ -6,7 +6,9 @@ In the order of a request:
 options     which engine, and how it is to be asked
 asked       one request, before it takes the shape of a protocol
 wire        the two protocols: bodies out of encoded prompts, answers into their parts
-connection  HTTP, bounded by silence; the names of what goes wrong there
+connection  requests to one engine, bounded by silence; the names of what goes wrong there
+line        one connection, and the exchange on it
+http        one response, read strictly
 events      server-sent events
 refusal     what an engine's own word for an error means
 answer      what an engine said, gathered

@@ -12,17 +12,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any, Final, cast
 
 import orjson
 
 from envkit.agent.engine.answer import Answer
 from envkit.agent.engine.asked import TOP_LOGPROBS_MOST, Asked, is_plain
-from envkit.agent.engine.connection import Connection
-from envkit.agent.engine.judge import judged, version_number
+from envkit.agent.engine.connection import Connection, Reply
+from envkit.agent.engine.judge import Course, judged, version_number
 from envkit.agent.engine.options import EngineOptions
 from envkit.agent.engine.probe import Table, probe
 from envkit.agent.engine.wire import Completions, Generate, Wire
@@ -158,58 +157,59 @@ class EngineClient:
         began = time.monotonic()
         attempts = Attempts()
 
-        async def once() -> tuple[Sampled, float]:
-            number = len(attempts.failed) + 1
-            named = replace(asked, request_id=f"{asked.request_id}.{number}")
+        async def once() -> Sampled:
             await self._until_free()
-            return await self._once(named), time.monotonic()
+            return await self._once(asked, len(attempts.failed) + 1, began)
 
-        sampled, ended = await retry(
+        return await retry(
             once,
             phase=Phase.ACT,
             idempotent=True,
             backoff=self._options.backoff,
             attempts=attempts,
         )
-        before = ended - began - sampled.seconds
-        return replace(
-            sampled,
-            queued_s=before + sampled.queued_s,
-            first_token_s=before + sampled.first_token_s,
-            seconds=ended - began,
-            tries=len(attempts.failed) + 1,
-        )
 
-    async def _once(self, asked: Asked) -> Sampled:
-        """One request; times from its own start."""
+    async def _once(self, asked: Asked, number: int, began: float) -> Sampled:
+        """Try ``number`` of a request that began at ``began``."""
         version = await self._version()
-        answer, began, first = Answer(), time.monotonic(), 0.0
-
-        def take(payload: bytes) -> None:
-            nonlocal first
-            first = first or time.monotonic() - began
-            _add(self._wire, answer, payload, asked)
-
-        streams = await self._posted(asked, take)
-        seconds = time.monotonic() - began
+        sent, name = time.monotonic(), f"{asked.request_id}.{number}"
+        reply = await self._posted(asked, name)
+        ended = time.monotonic()
+        answer = self._read(reply, asked, name)
         if await self._version() != version:
             raise WeightsChanged("the weights changed while the engine sampled")
-        sampled = judged(answer, asked, vocabulary=self._options.vocabulary, version=version)
-        first = first if streams else seconds
-        queued = answer.queue_s if answer.queue_s is not None else first if streams else 0.0
-        return replace(sampled, queued_s=min(queued, seconds), first_token_s=first, seconds=seconds)
+        first = ended if reply.first_at is None else reply.first_at
+        queue_s = 0.0 if reply.first_at is None else first - sent
+        queue_s = queue_s if answer.queue_s is None else answer.queue_s
+        course = Course(
+            queued_s=min(sent - began + queue_s, ended - began),
+            first_token_s=first - began,
+            seconds=ended - began,
+            tries=number,
+        )
+        return judged(
+            answer, asked, vocabulary=self._options.vocabulary, version=version, course=course
+        )
 
-    async def _posted(self, asked: Asked, take: Callable[[bytes], None]) -> bool:
+    async def _posted(self, asked: Asked, name: str) -> Reply:
         """Send it; what we end early ends at the engine too, so that it burns no tokens."""
-        body = self._wire.body(asked, self._identity.model)
+        body = self._wire.body(asked, self._identity.model, name)
         try:
-            return await self._connection.post(self._wire.path, body, take)
+            return await self._connection.post(self._wire.path, *body)
         except EngineBusy as error:
             self._free_at = time.monotonic() + min(error.retry_after_s, RETRY_AFTER_MOST_S)
             raise
         except (asyncio.CancelledError, DeadlineExceeded, EngineGarbage, EngineUnreachable):
-            self._background(self._abort(asked.request_id))
+            self._background(self._abort(name))
             raise
+
+    def _read(self, reply: Reply, asked: Asked, name: str) -> Answer:
+        try:
+            return self._wire.read(reply.payloads, asked)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            shown = reply.payloads[0][:200].decode(errors="replace")
+            wrong = f"{name}: not the protocol {self._wire.name} ({error!r}): {shown!r}"
+            raise EngineGarbage(wrong) from error
 
     async def _abort(self, request_id: str) -> None:
         body = orjson.dumps({"request_ids": [self._wire.aborted_as(request_id)]})
@@ -234,14 +234,6 @@ class EngineClient:
             return fixed
         told = await self._connection.ask("/weight_info")
         return version_number(told.get("weight_version"))
-
-
-def _add(wire: Wire, answer: Answer, payload: bytes, asked: Asked) -> None:
-    try:
-        wire.add(answer, payload, asked)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        shown = payload[:200].decode(errors="replace")
-        raise EngineGarbage(f"not the protocol {wire.name} ({error}): {shown!r}") from error
 
 
 @asynccontextmanager

@@ -1,65 +1,77 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The HTTP connection to one engine, and the names of what goes wrong on it.
+"""Requests to one engine, and the names of what goes wrong with them.
 
-Streams are bounded by their silence and not by their length: what goes on is never cut.
-Whatever aiohttp raises leaves as one of envkit's own errors.
+Streams are bounded by their silence and not by their length: what goes on is never cut. Whatever
+the connection raises leaves as one of envkit's own errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
-from typing import Any, Final, Self
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple, Self
+from urllib.parse import urlsplit
 
-import aiohttp
 import orjson
-from yarl import URL
 
 from envkit.agent.engine.events import DONE, Events
+from envkit.agent.engine.http import NotHttp
+from envkit.agent.engine.line import Line, dial
 from envkit.agent.engine.options import EngineOptions
 from envkit.agent.engine.refusal import SHOWN, error_in, refusal
-from envkit.deadline import deadline, idle_deadline
 from envkit.fault import EngineGarbage, EngineRefused, EngineUnreachable
 
-CONNECT_S: Final = 10.0
-"""A handshake on the way to an engine; one that is silent as long does not take connections."""
 ASK_S: Final = 30.0
 """A question about the engine itself, behind a crowd of others."""
-KEPT_S: Final = 3.0
-"""A connection is used again within this time: vLLM's server closes it after 5 s, and a request
-that meets the close would fail for nothing."""
+BODY_MOST: Final = 1 << 28
+"""Bytes of an answer: a million tokens with an alternative each take 200 MB."""
+
+
+type Buffer = bytes | bytearray
+
+
+class Reply(NamedTuple):
+    """The answer to a request."""
+
+    payloads: list[bytes]
+    """One where it came whole, else one an event."""
+    first_at: float | None
+    """When the first event of a stream came, by the monotonic clock; None of what is no stream."""
 
 
 class Connection:
-    """One session; requests that follow each other share one connection."""
+    """All connections to one engine; requests that follow each other share one."""
 
     def __init__(self, options: EngineOptions) -> None:
-        self._options = options
-        self._base = _url(options.base)
-        self._urls: dict[str, URL] = {}
-        head = {"Content-Type": "application/json"}
+        self._budgets = options.budgets
+        self._host, self._port, self._tls, self._prefix, named = _parts(options.base)
+        lines = [f"Host: {named}", "Accept-Encoding: identity", "Content-Type: application/json"]
         if options.token:
-            head["Authorization"] = f"Bearer {options.token}"
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_S),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers=head,
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S),
-        )
+            lines.append(f"Authorization: Bearer {options.token}")
+        self._fixed = "".join(f"{line}\r\n" for line in lines)
+        self._idle: list[Line] = []
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._session.close()
+        while self._idle:
+            self._idle.pop().close()
+
+    @property
+    def kept(self) -> int:
+        """Connections that the next request may go out on."""
+        return sum(line.fresh for line in self._idle)
 
     async def status_of(self, path: str, body: bytes) -> int:
         """What it answers to a body, by its status alone; raises as `ask` does where it broke."""
-        async with deadline("generate", ASK_S), _named(), self._post(path, body) as response:
-            said = await response.read()
-            if response.status >= 500:
-                raise refusal(response.status, said)
-            return response.status
+        line = await self._asked("POST", path, body, seconds=ASK_S)
+        with self._named(line):
+            said = await _whole(line)
+        if line.response.status >= 500:
+            raise refusal(line.response.status, said)
+        return line.response.status
 
     async def ask(self, path: str) -> Any:
         """A JSON answer to a GET.
@@ -67,75 +79,119 @@ class Connection:
         Raises what `refusal` says of its status, EngineUnreachable, EngineGarbage, and
         DeadlineExceeded (op ``generate``).
         """
-        async with deadline("generate", ASK_S), _named():
-            async with self._session.get(self._url(path)) as response:
-                body = await response.read()
-            if response.status != 200:
-                raise refusal(response.status, body)
+        line = await self._asked("GET", path, seconds=ASK_S)
+        with self._named(line):
+            body = await _whole(line)
+        if line.response.status != 200:
+            raise refusal(line.response.status, body)
         return _json(body)
 
     async def tell(self, path: str, body: bytes, seconds: float) -> None:
         """Send what needs no answer."""
-        async with deadline("generate", seconds), _named(), self._post(path, body) as response:
-            await response.read()
+        line = await self._asked("POST", path, body, seconds=seconds)
+        with self._named(line):
+            await _whole(line)
 
-    async def post(self, path: str, body: bytes, take: Callable[[bytes], None]) -> bool:
-        """Give each payload of the answer to ``take``: one where it is whole, else one an event.
+    async def post(self, path: str, *body: Buffer) -> Reply:
+        """What is answered to a POST, whole or event by event, once it is all there.
 
-        Returns whether it was a stream. Raises as `ask` does, and DeadlineExceeded with op
-        ``generate_idle`` where a stream falls silent; EngineUnreachable where it ends before its
-        end; and what ``take`` raises.
+        Raises as `ask` does, and DeadlineExceeded with op ``generate_idle`` where a stream falls
+        silent; EngineUnreachable where it ends before its end.
         """
-        budgets = self._options.budgets
-        async with (
-            idle_deadline("generate", budgets.generate_s, budgets.generate_idle_s) as progress,
-            _named(),
-            self._post(path, body) as response,
-        ):
-            if response.status != 200:
-                after = response.headers.get("Retry-After", "")
-                raise refusal(response.status, await response.read(), after)
-            streams = response.content_type == "text/event-stream"
-            if streams:
-                await _stream(response, take, progress)
-            else:
-                take(await response.read())
-            return streams
+        line = await self._asked("POST", path, *body, seconds=self._budgets.generate_s)
+        with self._named(line):
+            part = await line.part()
+            response = line.response
+            streams = response.headers.get(b"content-type", b"").startswith(b"text/event-stream")
+            if streams and response.status == 200:
+                return await _stream(line, part, self._budgets.generate_idle_s)
+            whole = (part or b"") + await _whole(line)
+        if response.status != 200:
+            after = response.headers.get(b"retry-after", b"").decode("latin-1")
+            raise refusal(response.status, whole, after)
+        return Reply([whole], None)
 
-    def _post(self, path: str, body: bytes) -> Any:
-        return self._session.post(self._url(path), data=body)
+    async def _asked(self, method: str, path: str, *body: Buffer, seconds: float) -> Line:
+        """A connection on which a request is under way, for `_named` to look after."""
+        head = f"{method} {self._prefix}{path} HTTP/1.1\r\n{self._fixed}"
+        if body:
+            head = f"{head}Content-Length: {sum(map(len, body))}\r\n"
+        try:
+            line = self._kept() or await dial(self._host, self._port, tls=self._tls)
+        except OSError as error:
+            raise _unreachable(error) from error
+        line.ask(f"{head}\r\n".encode("latin-1"), *body, op="generate", seconds=seconds)
+        return line
 
-    def _url(self, path: str) -> URL:
-        if path not in self._urls:
-            self._urls[path] = self._base.with_path(self._base.path.rstrip("/") + path)
-        return self._urls[path]
+    @contextmanager
+    def _named(self, line: Line) -> Generator[None]:
+        """Give what goes wrong its name, and keep the connection where nothing did."""
+        try:
+            yield
+        except OSError as error:
+            raise _unreachable(error) from error
+        except NotHttp as error:
+            raise EngineGarbage(str(error)) from error
+        finally:
+            if line.renew():
+                self._idle.append(line)
+
+    def _kept(self) -> Line | None:
+        """The connection used last; stale ones are closed."""
+        while self._idle:
+            line = self._idle.pop()
+            if line.fresh:
+                return line
+            line.close()
+        return None
 
 
-async def _stream(
-    response: aiohttp.ClientResponse, take: Callable[[bytes], None], progress: Callable[[], None]
-) -> None:
-    events, done = Events(), False
-    async for chunk in response.content.iter_any():
-        for payload in events.feed(chunk):
-            if payload == DONE:
-                done = True
-                continue
-            if (error := error_in(payload)) is not None:
-                raise error
-            progress()
-            take(payload)
-    if not done:
+def _unreachable(error: OSError) -> EngineUnreachable:
+    return EngineUnreachable(f"{type(error).__name__}: {error}")
+
+
+async def _stream(line: Line, part: bytes | None, idle_s: float) -> Reply:
+    events, payloads, first, left = Events(), list[bytes](), 0.0, BODY_MOST
+    while part is not None:
+        left -= len(part)
+        if found := events.feed(part):
+            line.progress("generate_idle", idle_s)
+            first = first or time.monotonic()
+            payloads += found
+        if left < 0:
+            raise EngineGarbage(f"the stream is longer than {BODY_MOST} bytes")
+        if error := next(filter(None, map(error_in, found)), None):
+            raise error
+        part = await line.part()
+    if not payloads or payloads.pop() != DONE:
         raise EngineUnreachable("the engine's stream ended before its end")
+    if not payloads:
+        raise EngineGarbage("the engine's stream holds nothing")
+    return Reply(payloads, first)
 
 
-def _url(text: str) -> URL:
+async def _whole(line: Line) -> bytes:
+    parts: list[bytes] = []
+    left = BODY_MOST
+    while (part := await line.part()) is not None:
+        parts.append(part)
+        left -= len(part)
+        if left < 0:
+            raise EngineGarbage(f"the answer is longer than {BODY_MOST} bytes")
+    return b"".join(parts)
+
+
+def _parts(text: str) -> tuple[str, int, bool, str, str]:
+    """Host, port, whether by TLS, the path before every path, and the host as it is named."""
     try:
-        url = URL(text)
+        url = urlsplit(text)
+        host, port = url.hostname, url.port
     except ValueError:
-        url = URL("")
-    if url.scheme not in ("http", "https") or not url.host:
+        host, port, url = None, None, urlsplit("")
+    if url.scheme not in ("http", "https") or not host:
         raise EngineRefused(f"{text!r} is no engine's URL: give http://HOST:PORT")
-    return url
+    tls = url.scheme == "https"
+    return host, port or (443 if tls else 80), tls, url.path, url.netloc.rpartition("@")[2]
 
 
 def _json(body: bytes) -> Any:
@@ -144,16 +200,3 @@ def _json(body: bytes) -> Any:
     except ValueError as error:
         shown = body[:SHOWN].decode(errors="replace")
         raise EngineGarbage(f"the engine's answer is no JSON: {shown!r}") from error
-
-
-@asynccontextmanager
-async def _named() -> AsyncGenerator[None]:
-    """Give aiohttp's errors their names here."""
-    try:
-        yield
-    except (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError) as error:
-        if type(error) is TimeoutError:
-            raise
-        raise EngineUnreachable(f"{type(error).__name__}: {error}") from error
-    except aiohttp.ClientError as error:
-        raise EngineGarbage(f"{type(error).__name__}: {error}") from error

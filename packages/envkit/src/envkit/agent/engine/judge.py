@@ -7,6 +7,7 @@ never asked for again (`envkit.fault.UntrainableSample`).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -36,8 +37,23 @@ SLACK: Final = 1e-4
 INT32_MOST: Final = 2**31 - 1
 
 
-def judged(answer: Answer, asked: Asked, *, vocabulary: int, version: int) -> Sampled:
-    """The sample, without its times.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """How long a request took, as `envkit.agent.types.Sampled` counts it."""
+
+    queued_s: float = 0.0
+    first_token_s: float = 0.0
+    seconds: float = 0.0
+    tries: int = 1
+
+
+AT_ONCE: Final = Course()
+
+
+def judged(
+    answer: Answer, asked: Asked, *, vocabulary: int, version: int, course: Course = AT_ONCE
+) -> Sampled:
+    """The sample.
 
     ``version`` is the weights' where the engine does not tell it by token. Raises EngineAborted,
     EngineGarbage and the kinds of UntrainableSample.
@@ -53,6 +69,10 @@ def judged(answer: Answer, asked: Asked, *, vocabulary: int, version: int) -> Sa
         weight_version=_versions(answer, version),
         finish="length" if answer.finish == "length" else "stop",
         prompt_tokens=len(asked.prompt.ids),
+        queued_s=course.queued_s,
+        first_token_s=course.first_token_s,
+        seconds=course.seconds,
+        tries=course.tries,
         topk_ids=top_ids,
         topk_logprobs=top_logprobs,
     )

@@ -2,7 +2,7 @@
 """The two protocols that speak token ids: how each is asked, and what of its answers is read.
 
 A body is the prompt's text, which is kept encoded and only grows, and a few fields after it: 20,000
-ids cost one copy and not 20,000 conversions. An engine that says the prompt back is compared by
+ids cost no copy and not 20,000 conversions. An engine that says the prompt back is compared by
 those same bytes, and they are cut out before the rest is read.
 
 Sources: ``vllm/entrypoints/scale_out/token_in_token_out/protocol.py`` and
@@ -11,6 +11,7 @@ Sources: ``vllm/entrypoints/scale_out/token_in_token_out/protocol.py`` and
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import orjson
@@ -35,10 +36,13 @@ class Generate:
         self._options = options
         self._echoed = False
 
-    def body(self, asked: Asked, model: str) -> bytes:
-        """The request. The prompt is said back only once: after that, its length will do."""
+    def body(self, asked: Asked, model: str, name: str) -> Body:
+        """The request, under a name of its own at each try.
+
+        The prompt is said back only once: after that, its length will do.
+        """
         fields: dict[str, Any] = {
-            "request_id": asked.request_id,
+            "request_id": name,
             "model": model,
             "sampling_params": {
                 **_common(asked),
@@ -55,17 +59,19 @@ class Generate:
         """What the engine calls the request."""
         return f"generate-tokens-{request_id}"
 
-    def add(self, answer: Answer, payload: bytes, asked: Asked) -> None:
-        """Take one event, or a whole answer. Raises KeyError, TypeError and ValueError."""
-        told = orjson.loads(_without_echo(answer, payload, asked))
-        _add_counts(answer, told)
-        _add_echo(answer, told, asked)
+    def read(self, payloads: Sequence[bytes], asked: Asked) -> Answer:
+        """What the payloads of one answer say. Raises what is raised by what is no such answer:
+        AttributeError, KeyError, TypeError, ValueError."""
+        answer = Answer()
+        for told in _events(answer, payloads, asked):
+            _add_counts(answer, told)
+            _add_echo(answer, told, asked)
+            for choice in told["choices"]:
+                _add_choice(answer, choice)
+                answer.spans = choice.get("weight_versions") or answer.spans
+                self._add_logprobs(answer, choice, asked.sampling)
         self._echoed |= answer.prompt_same is True
-        for choice in told["choices"]:
-            _add_choice(answer, choice)
-            if (spans := choice.get("weight_versions")) is not None:
-                answer.spans = spans
-            self._add_logprobs(answer, choice, asked.sampling)
+        return answer
 
     @staticmethod
     def _add_logprobs(answer: Answer, choice: dict[str, Any], sampling: Sampling) -> None:
@@ -93,10 +99,10 @@ class Completions:
     def __init__(self, options: EngineOptions) -> None:
         self._options = options
 
-    def body(self, asked: Asked, model: str) -> bytes:
-        """The request."""
+    def body(self, asked: Asked, model: str, name: str) -> Body:
+        """The request, under a name of its own at each try."""
         fields: dict[str, Any] = {
-            "request_id": asked.request_id,
+            "request_id": name,
             "model": model,
             **_common(asked),
             "logprobs": asked.sampling.top_logprobs,
@@ -112,14 +118,17 @@ class Completions:
         """What the engine calls the request."""
         return f"cmpl-{request_id}-0"
 
-    def add(self, answer: Answer, payload: bytes, asked: Asked) -> None:
-        """Take one event, or a whole answer. Raises KeyError, TypeError and ValueError."""
-        told = orjson.loads(_without_echo(answer, payload, asked))
-        _add_counts(answer, told)
-        for choice in told["choices"]:
-            _add_echo(answer, choice, asked)
-            _add_choice(answer, choice)
-            self._add_logprobs(answer, choice, asked.sampling)
+    def read(self, payloads: Sequence[bytes], asked: Asked) -> Answer:
+        """What the payloads of one answer say. Raises what is raised by what is no such answer:
+        AttributeError, KeyError, TypeError, ValueError."""
+        answer = Answer()
+        for told in _events(answer, payloads, asked):
+            _add_counts(answer, told)
+            for choice in told["choices"]:
+                _add_echo(answer, choice, asked)
+                _add_choice(answer, choice)
+                self._add_logprobs(answer, choice, asked.sampling)
+        return answer
 
     @staticmethod
     def _add_logprobs(answer: Answer, choice: dict[str, Any], sampling: Sampling) -> None:
@@ -137,6 +146,8 @@ class Completions:
 
 
 type Wire = Generate | Completions
+type Body = tuple[bytes, bytearray, bytes]
+"""Parts of a request's body. The middle one is the prompt's own text, which is not copied."""
 
 
 def _common(asked: Asked) -> dict[str, Any]:
@@ -161,8 +172,15 @@ def _interval(options: EngineOptions) -> dict[str, Any]:
     return {"stream_interval": options.stream_interval} if options.stream else {}
 
 
-def _with_prompt(head: bytes, asked: Asked, fields: dict[str, Any]) -> bytes:
-    return b"".join((head, asked.prompt.text, b"],", memoryview(orjson.dumps(fields))[1:]))
+def _with_prompt(head: bytes, asked: Asked, fields: dict[str, Any]) -> Body:
+    return head, asked.prompt.text, b"]," + orjson.dumps(fields)[1:]
+
+
+def _events(answer: Answer, payloads: Sequence[bytes], asked: Asked) -> list[dict[str, Any]]:
+    """All of them in one reading; the first is the one that may hold the prompt."""
+    first, *others = payloads
+    whole = b",".join((_without_echo(answer, first, asked), *others))
+    return orjson.loads(b"[%b]" % whole)
 
 
 def _without_echo(answer: Answer, payload: bytes, asked: Asked) -> bytes:
