@@ -24,7 +24,6 @@ from harbor.environments.base import BaseEnvironment
 from harbor.models.agent.context import AgentContext
 
 from envkit import __version__
-from envkit.agent.atif_turns import turns_trajectory
 from envkit.agent.engine import open_engine
 from envkit.agent.engine.asked import is_plain
 from envkit.agent.history import Acted, History
@@ -35,6 +34,7 @@ from envkit.agent.mcp_client import Endpoint
 from envkit.agent.prompt import SYSTEM_DIGEST, opening
 from envkit.agent.replay import FINAL_ANSWER, ForgetsTools, HasToolEndpoint
 from envkit.agent.settings import ModelSettings
+from envkit.agent.told import told
 from envkit.agent.toolbelt.box import Box
 from envkit.agent.toolbelt.code import CodeToolbelt
 from envkit.agent.toolbelt.extras import Extended
@@ -88,7 +88,13 @@ class ModelAgent(BaseAgent):
             TemplateRefused: no trustworthy stream can be made with them.
         """
         mine = self._settings
-        self._voice = voice(mine.tokenizer, family=mine.family, parser=mine.parser)
+        self._voice = voice(
+            mine.tokenizer,
+            family=mine.family,
+            parser=mine.parser,
+            template=mine.template,
+            variables=mine.variables,
+        )
 
     @override
     async def run(
@@ -219,16 +225,18 @@ class ModelAgent(BaseAgent):
     def _leave(self, stop: Stop, instruction: str) -> None:
         """What the writer of the store, people and the verdict need of the episode."""
         ledger().own_s = self._account.used.own_s
-        episode = self._history.episode(stop, self._account)
-        write_episode(self.logs_dir / EPISODE_NAME, self._identity(), episode)
-        document = turns_trajectory(
+        episode, identity = self._history.episode(stop, self._account), self._identity()
+        write_episode(self.logs_dir / EPISODE_NAME, identity, episode)
+        assert self._voice is not None, "setup() comes first"
+        document = told(
             self._history,
-            agent=(self.name(), self.version(), self._engine.model),
-            session_id=self.session_id or self._trial,
+            self._voice,
+            identity,
+            episode,
             messages=opening(instruction),
             tools=self._tools,
         )
-        text = json.dumps(document.to_json_dict(), indent=1)
+        text = json.dumps(document, indent=1)
         (self.logs_dir / "trajectory.json").write_text(text, encoding="utf-8")
 
     def _identity(self) -> Identity:

@@ -30,6 +30,10 @@ class ModelSettings:
     """Directory of the model's tokenizer and chat template."""
     family: str = ""
     """Of the chat template, where it is not to be found out."""
+    template: str = ""
+    """File of a chat template in place of the directory's."""
+    variables: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What the chat template takes beside the messages, such as ``enable_thinking``."""
     parser: str = ""
     """Of the model's calls, where it is not the family's."""
     toolbelt: Literal["mcp", "code"] = "mcp"
