@@ -42,8 +42,9 @@ def test_the_engine_scores_the_stored_ids_as_it_sampled_them(figures: dict[str, 
 
 
 def test_the_policy_succeeds_sometimes(figures: dict[str, Any]) -> None:
+    """It guesses one of three answers: fewer than 2 or more than 21 of 32 come once in 2,000."""
     assert figures["reward_valid"] == figures["trials"]
-    assert 0.1 <= figures["succeeded"] / figures["trials"] <= 0.6, figures["rewards"]
+    assert 2 <= figures["succeeded"] <= 21, figures["rewards"]
 
 
 def test_text_tokenised_again_would_be_other_ids_somewhere(figures: dict[str, Any]) -> None:
