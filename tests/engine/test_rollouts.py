@@ -42,7 +42,7 @@ def test_the_engine_scores_the_stored_ids_as_it_sampled_them(figures: dict[str, 
 
 
 def test_the_policy_succeeds_sometimes(figures: dict[str, Any]) -> None:
-    """It guesses one of three answers: fewer than 2 or more than 21 of 32 come once in 2,000."""
+    """It guesses one of three: fewer than 2 or more than 21 of 32 come less than once in 1,000."""
     assert figures["reward_valid"] == figures["trials"]
     assert 2 <= figures["succeeded"] <= 21, figures["rewards"]
 

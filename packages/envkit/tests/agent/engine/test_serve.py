@@ -2,7 +2,9 @@
 """A server that does not start says why, and leaves nothing. One that does: tests/engine."""
 
 import asyncio
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,7 +56,7 @@ def test_an_environment_without_vllm_is_named_by_its_own_words(log: Path) -> Non
 
 
 def test_an_interpreter_that_is_not_there_is_named(log: Path, tmp_path: Path) -> None:
-    with pytest.raises(EngineError, match="none/python: cannot be started: No such file"):
+    with pytest.raises(EngineError, match="none/python: there is no such interpreter"):
         start(tmp_path / "none/python", log)
 
 
@@ -67,3 +69,21 @@ def test_a_server_that_never_answers_is_ended_with_all_it_started(
     (pid,) = started(log)
     assert not runs(pid)
     assert classify(caught.value, Phase.RUN).owner is Owner.ENGINE
+
+
+def test_a_server_whose_owner_is_killed_is_ended_with_all_it_started(
+    log: Path, tmp_path: Path
+) -> None:
+    owner = (
+        "import test_serve, pathlib, sys; "
+        "test_serve.start(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), engine_start_s=60)"
+    )
+    command = [sys.executable, "-c", owner, str(script(tmp_path, HANGS)), str(log)]
+    with subprocess.Popen(command, cwd=Path(__file__).parent) as process:
+        until = time.monotonic() + 30
+        while not (log.exists() and list(started(log))):
+            assert time.monotonic() < until, "it did not start"
+        process.kill()
+    (pid,) = started(log)
+    while runs(pid):
+        assert time.monotonic() < until + 30, "it outlived its owner"

@@ -4,8 +4,8 @@
 vLLM lives in an environment of its own, so the command names that one's interpreter. The server
 gives logprobs of the distribution it samples from, and ids without text.
 
-Contract: inside `serving` the server answers; afterwards nothing of it is left, and it ends too
-when this process is killed. What it printed is in the log, and its last lines are in the error
+Contract: inside `serving` the server answers; afterwards nothing of it is left, also where this
+process is killed (`keeper`). What it printed is in the log, and its last lines are in the error
 where it does not start.
 """
 
@@ -17,23 +17,24 @@ import os
 import signal
 import socket
 import subprocess
-import time
+import sys
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from envkit.agent.engine import keeper
 from envkit.agent.engine.health import answers
 from envkit.deadline import DEFAULT_BUDGETS, Budgets, deadline
 from envkit.fault import EngineError
-from envkit.sandbox.kernel import end_with_parent
 
 _LOOK_AGAIN_S: Final = 0.5
 """Starting takes tens of seconds."""
 _LAST_LINES: Final = 20
 """Of the log, in an error."""
-_SIGNALS: Final = (signal.SIGTERM, signal.SIGKILL)
+_KILLED_S: Final = 10.0
+"""For the keeper to kill what did not end kindly, and to end itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,7 @@ class Served:
     """Name it is served by."""
     log: Path
     pid: int
+    """Of the keeper, which leads the server's group."""
 
 
 @asynccontextmanager
@@ -119,20 +121,19 @@ def _start(options: ServeOptions, port: int, log: Path) -> subprocess.Popen[byte
         "VLLM_CPU_KVCACHE_SPACE": str(options.kv_cache_gib),
         "VLLM_NO_USAGE_STATS": "1",
     }
+    if not options.python.exists():
+        raise EngineError(f"{options.python}: there is no such interpreter")
     log.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with log.open("wb") as out:
-            return subprocess.Popen(
-                command(options, port),
-                env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                preexec_fn=end_with_parent,  # it runs no Python that another thread could hold up
-            )
-    except OSError as error:
-        raise EngineError(f"{options.python}: cannot be started: {error.strerror}") from error
+    kept = [sys.executable, "-I", "-S", keeper.__file__, str(options.budgets.engine_stop_s)]
+    with log.open("wb") as out:
+        return subprocess.Popen(
+            [*kept, *command(options, port)],
+            env=env,
+            stdin=subprocess.PIPE,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
 
 
 @contextlib.contextmanager
@@ -145,27 +146,15 @@ def _bound() -> Generator[int]:
 
 
 def _end(child: subprocess.Popen[bytes], seconds: float) -> None:
-    """End it and all it started, kindly first."""
-    for number in _SIGNALS:
+    """Let go of it, and wait until nothing of it is left."""
+    assert child.stdin is not None
+    child.stdin.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(seconds + _KILLED_S)
+    if child.poll() is None or child.returncode < 0:  # the keeper is held up, or was killed
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, number)
-        until = time.monotonic() + seconds
-        while _group_lives(child) and time.monotonic() < until:
-            time.sleep(0.05)
-
-
-def _group_lives(child: subprocess.Popen[bytes]) -> bool:
-    """Whether one of its group still runs; what has ended and nobody has reaped does not count."""
-    child.poll()
-    return any(_running_in(child.pid, each) for each in Path("/proc").glob("[0-9]*/stat"))
-
-
-def _running_in(group: int, stat: Path) -> bool:
-    try:
-        state, _, its_group = stat.read_bytes().rpartition(b")")[2].split()[:3]
-    except (OSError, ValueError):  # it went away
-        return False
-    return int(its_group) == group and state != b"Z"
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
 
 
 def _tail(log: Path) -> str:
