@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 import orjson
 
@@ -132,7 +132,7 @@ class EncodedPrompt:
 
     def extend(self, ids: Sequence[int]) -> None:
         """Append ids."""
-        plain = list(map(int, ids))
+        plain = cast("list[int]", ids) if type(ids) is list else list(map(int, ids))
         if not plain:
             return
         if self._ids:

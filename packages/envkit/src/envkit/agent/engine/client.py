@@ -65,6 +65,7 @@ class EngineClient:
         self._context = int(told["max_model_len"])
         self._weights = bool(told["weights"])
         self._mode: LogprobsMode | None = options.logprobs_mode
+        self._plain: Sampling | None = None
         self._free_at = 0.0
         self._aborts: set[asyncio.Task[None]] = set()
 
@@ -97,8 +98,10 @@ class EngineClient:
                 the tokens of a stream).
         """
         self._check(prompt, max_tokens, sampling)
-        if not is_plain(sampling):
+        if sampling is not self._plain and not is_plain(sampling):
             await self._expect_processed(prompt, request_id)
+        else:
+            self._plain = sampling
         asked = Asked(
             prompt=prompt,
             max_tokens=max_tokens,

@@ -50,6 +50,7 @@ class Connection:
         if options.token:
             lines.append(f"Authorization: Bearer {options.token}")
         self._fixed = "".join(f"{line}\r\n" for line in lines)
+        self._heads: dict[tuple[str, str], bytes] = {}
         self._idle: list[Line] = []
 
     async def __aenter__(self) -> Self:
@@ -113,14 +114,16 @@ class Connection:
 
     async def _asked(self, method: str, path: str, *body: Buffer, seconds: float) -> Line:
         """A connection on which a request is under way, for `_named` to look after."""
-        head = f"{method} {self._prefix}{path} HTTP/1.1\r\n{self._fixed}"
-        if body:
-            head = f"{head}Content-Length: {sum(map(len, body))}\r\n"
+        head = self._heads.get((method, path))
+        if head is None:
+            text = f"{method} {self._prefix}{path} HTTP/1.1\r\n{self._fixed}"
+            head = self._heads[(method, path)] = text.encode("latin-1")
+        length = b"Content-Length: %d\r\n\r\n" % sum(map(len, body)) if body else b"\r\n"
         try:
             line = self._kept() or await dial(self._host, self._port, tls=self._tls)
         except OSError as error:
             raise _unreachable(error) from error
-        line.ask(f"{head}\r\n".encode("latin-1"), *body, op="generate", seconds=seconds)
+        line.ask(head, length, *body, op="generate", seconds=seconds)
         return line
 
     @contextmanager

@@ -7,8 +7,12 @@ it an event.
 
 from __future__ import annotations
 
+from operator import methodcaller
+
 DONE = b"[DONE]"
 """The last payload of a stream."""
+
+_IS_DATA = methodcaller("startswith", b"data: ")
 
 
 class Events:
@@ -24,6 +28,11 @@ class Events:
         text = self._rest + chunk if self._rest else chunk
         if b"\r" in text:
             text = text.replace(b"\r\n", b"\n")
+        if text.endswith(b"\n\n"):
+            lines = text[:-1].split(b"\n")
+            if not any(lines[1::2]) and all(map(_IS_DATA, lines[::2])):
+                self._rest = b""
+                return [line[6:] for line in lines[::2]]  # a line an event, as engines send them
         *whole, self._rest = text.split(b"\n\n")
         return [payload for event in whole if (payload := _payload(event))]
 
@@ -34,7 +43,5 @@ class Events:
 
 
 def _payload(event: bytes) -> bytes:
-    if event.startswith(b"data: ") and b"\n" not in event:
-        return event[6:]
     lines = [line for line in event.split(b"\n") if line.startswith(b"data:")]
     return b"\n".join(line[5:].removeprefix(b" ") for line in lines)

@@ -97,7 +97,7 @@ def _ids(answer: Answer, vocabulary: int) -> Ids:
     if ids.dtype.kind != "i":
         raise OutOfVocabulary("the engine returned ids that are not whole numbers of 63 bits")
     most = vocabulary - 1 if vocabulary else INT32_MOST
-    if ids.min() < 0 or ids.max() > most:
+    if np.minimum.reduce(ids) < 0 or np.maximum.reduce(ids) > most:
         wrong = next(each for each in answer.ids if not 0 <= each <= most)
         raise OutOfVocabulary(f"id {wrong} is outside the vocabulary, 0 to {most}")
     return ids.astype(np.int32)
@@ -134,7 +134,7 @@ def _logprobs(answer: Answer) -> Floats:
     if answer.named != answer.ids:
         raise NoLogprobs("the engine's logprobs are not those of the tokens it sampled")
     logprobs = np.array(answer.logprobs, dtype=np.float32)
-    low, high = logprobs.min(), logprobs.max()
+    low, high = np.minimum.reduce(logprobs), np.maximum.reduce(logprobs)
     if not (low > FLOOR and high <= SLACK):
         wrong = next(each for each in logprobs.tolist() if not FLOOR < each <= SLACK)
         raise BadLogprobs(f"{wrong} is no logprob of a sampled token")

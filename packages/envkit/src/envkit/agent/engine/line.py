@@ -4,14 +4,15 @@
 Contract: a request goes out once, in one write. Whatever ends the connection ends the exchange that
 uses it with an OSError; a response that is not read to its end takes its connection with it, by
 which the engine learns that nobody waits. An exchange is bounded by its silence: `progress` says
-that it goes on. The bound is one timer that looks at a time now and then, because a stream has many
-events and a timer each would cost more than reading them.
+that it goes on. The bound is one timer a connection that looks at a time now and then: a timer for
+each event of each stream would cost more than reading them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
+import math
 import ssl
 from typing import Final
 
@@ -59,7 +60,6 @@ class Line(asyncio.Protocol):
         """
         self._reader, self._body, self._error = ResponseReader(), [], None
         self.progress(op, seconds)
-        self._timer = self._loop.call_at(self._due, self._look)
         assert self._transport is not None
         if self._tls:
             self._transport.write(b"".join(request))
@@ -68,7 +68,13 @@ class Line(asyncio.Protocol):
 
     def progress(self, op: str, seconds: float) -> None:
         """It goes on, and is to again within so many seconds; ``op`` names that bound."""
-        self._due, self._bound = self._loop.time() + seconds, (op, seconds)
+        due = self._due = self._loop.time() + seconds
+        self._bound = (op, seconds)
+        if self._timer is not None and self._timer.when() > due:
+            self._timer.cancel()
+            self._timer = None
+        if self._timer is None:
+            self._timer = self._loop.call_at(due, self._look)
 
     async def part(self) -> bytes | None:
         """More of the body, once the head is whole; None at its end.
@@ -87,8 +93,7 @@ class Line(asyncio.Protocol):
 
     def renew(self) -> bool:
         """Whether it is kept for the next request; else it is closed."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._due = math.inf
         assert self._transport is not None
         unsent = self._transport.get_write_buffer_size()
         if self._closed or self._error is not None or unsent or not self._reader.keeps:
@@ -99,6 +104,8 @@ class Line(asyncio.Protocol):
 
     def close(self) -> None:
         """Close it at once."""
+        if self._timer is not None:
+            self._timer.cancel()
         if self._transport is not None:
             self._transport.abort()
 
@@ -126,6 +133,8 @@ class Line(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Part of asyncio's protocol."""
         self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
         try:
             if exc is not None:
                 raise exc
@@ -136,8 +145,10 @@ class Line(asyncio.Protocol):
 
     def _look(self) -> None:
         """At the time: whether it is due, or when to look again."""
+        self._timer = None
         if self._loop.time() < self._due:
-            self._timer = self._loop.call_at(self._due, self._look)
+            if self._due < math.inf:
+                self._timer = self._loop.call_at(self._due, self._look)
             return
         self._error = self._error or DeadlineExceeded(*self._bound)
         self.close()

@@ -68,7 +68,8 @@ class Generate:
             _add_echo(answer, told, asked)
             for choice in told["choices"]:
                 _add_choice(answer, choice)
-                answer.spans = choice.get("weight_versions") or answer.spans
+                if (spans := choice.get("weight_versions")) is not None:
+                    answer.spans = spans
                 self._add_logprobs(answer, choice, asked.sampling)
         self._echoed |= answer.prompt_same is True
         return answer
