@@ -233,6 +233,16 @@ def test_an_evaluation_is_the_same_but_for_the_nudge() -> None:
     assert trained.stream.token_ids.tolist() == evaluated.stream.token_ids.tolist()
 
 
+def test_a_nudge_that_does_not_fit_is_not_given_and_costs_nothing() -> None:
+    prompt = len(TEMPLATE.prompt(TASK, ())) + len('"echo"')
+    turn = call("echo", text="a")
+    room = len(turn) + 1 + len("<a></s><m>") + 20
+    _, episode, _ = play(turn, "42", context_tokens=prompt + room, tokens_per_turn=len(turn) + 1)
+    assert texts(episode, Kind.TOOL) == ["<tool>a</s><m>"]
+    assert episode.used.nudged_at is None
+    assert episode.final_answer == "42"
+
+
 def test_a_repair_and_a_nudge_are_one_message() -> None:
     prompt = len(TEMPLATE.prompt(TASK, ())) + len('"echo"')
     _, episode, _ = play("CALL echo {", "done", context_tokens=2 * prompt + 400, nudge_ratio=0.9)

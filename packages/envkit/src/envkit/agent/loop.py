@@ -165,13 +165,22 @@ class Loop:
         stream.harness(self.template.end_of_turn(stream.last), turn)
         seen = [acted.observation for acted in self.history.turns[-1].acted]
         answers = Answers(self.template, self.toolbelt.keep, seen, problem.text if problem else "")
-        limits, length = self.account.limits, len(stream)
-        most = self.account.observation_tokens(length)
-        ids = await answers.encode(stream.last, limits.tool_result_tokens, most)
-        if self.account.nudge_is_due(length + len(ids)):
-            ids = answers.nudged(stream.last)
-            self.account.nudged(turn)
-        if len(ids) >= self.account.room(length):
+        most = self.account.observation_tokens(len(stream))
+        ids = await answers.encode(stream.last, self.account.limits.tool_result_tokens, most)
+        ids = self._nudged(answers, ids, turn)
+        if len(ids) >= self.account.room(len(stream)):
             return Stop.CONTEXT
         self.history.observed(ids, answers.cut_tokens, answers.told)
         return None
+
+    def _nudged(self, answers: Answers, ids: list[int], turn: int) -> list[int]:
+        """The same with the nudge, where that is due and fits."""
+        stream = self.history.stream
+        if not self.account.nudge_is_due(len(stream) + len(ids)):
+            return ids
+        nudged = answers.nudged(stream.last)
+        if len(nudged) >= self.account.room(len(stream)):
+            return ids
+        answers.say_nudge()
+        self.account.nudged(turn)
+        return nudged

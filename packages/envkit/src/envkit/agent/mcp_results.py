@@ -52,6 +52,8 @@ class ToolResult:
     code: str = ""
     """The envelope's stable code, or ``jsonrpc-32602`` where the protocol itself refused."""
     call_id: str = ""
+    hidden: int = 0
+    """Parts that are no text: pictures, sounds, links."""
 
 
 def tools_of(page: Answer) -> tuple[tuple[Tool, ...], str]:
@@ -100,13 +102,15 @@ def result_of(result: Message, tool: Tool | None, seconds: float, call_id: str) 
         _check(tool, result)
     structured: object = result.get("structuredContent")
     envelope = cast(Message, structured) if isinstance(structured, dict) else {}
+    texts = list(_texts(cast(list[object], content)))
     return ToolResult(
         ok=not failed and envelope.get("ok", True) is not False,
-        text="\n".join(_texts(cast(list[object], content))),
+        text="\n".join(texts),
         structured=envelope,
         seconds=seconds,
         code=str(envelope.get("code", "")),
         call_id=call_id,
+        hidden=len(cast(list[object], content)) - len(texts),
     )
 
 

@@ -159,10 +159,10 @@ class ModelAgent(BaseAgent):
             await self._closed(stack)
 
     async def _closed(self, stack: AsyncExitStack) -> None:
-        try:
-            await within("stop", self._settings.budgets.stop_s, stack.aclose())
-        except Exception as error:  # the boundary: closing is over, whatever it came to
-            with ledger().during("stop"):
+        with ledger().during("stop"):
+            try:
+                await within("stop", self._settings.budgets.stop_s, stack.aclose())
+            except Exception as error:  # the boundary: closing is over, whatever it came to
                 ledger().note(error)
 
     async def _belt(self, environment: BaseEnvironment, stack: AsyncExitStack) -> Toolbelt:

@@ -48,16 +48,22 @@ class Answers:
         while True:
             limit = share([len(result) for result in self._results], most_each, room)
             self._shown = [await self._cut(*pair, limit) for pair in self._pairs()]
-            ids = self._ids(after)
+            ids = self._ids(after, self.told)
             over = len(ids) - most
             if over <= 0 or room <= 0:
                 return ids
             room = min(room, self._shown_tokens()) - over
 
     def nudged(self, after: int) -> list[int]:
-        """The same once more, with the nudge."""
-        self.told = f"{self.told}\n\n{NUDGE}" if self.told else NUDGE
-        return self._ids(after)
+        """The same with the nudge; `say_nudge` makes it so."""
+        return self._ids(after, self._with_nudge())
+
+    def say_nudge(self) -> None:
+        """The nudge belongs to what is said."""
+        self.told = self._with_nudge()
+
+    def _with_nudge(self) -> str:
+        return f"{self.told}\n\n{NUDGE}" if self.told else NUDGE
 
     def _pairs(self) -> zip[tuple[Observation, Result]]:
         return zip(self._seen, self._results, strict=True)
@@ -80,11 +86,11 @@ class Answers:
         except ModelFault:
             return ""
 
-    def _ids(self, after: int) -> list[int]:
+    def _ids(self, after: int, told: str) -> list[int]:
         pairs = zip(self._seen, self._shown, strict=True)
         messages = [_message(seen, shown) for seen, shown in pairs]
-        if self.told:
-            messages.append(Message(role="user", content=self.told))
+        if told:
+            messages.append(Message(role="user", content=told))
         return self._template.observations(messages, after=after)
 
 

@@ -18,6 +18,7 @@ from envkit.deadline import DEFAULT_BUDGETS
 from envkit.fault import ExtraTools, MissingTools, TaskError
 from envkit.sandbox.ledger import begin
 
+from ...servers.documents import small_image
 from .gateway import EXEC, TOKEN, gateway
 
 pytestmark = pytest.mark.integration
@@ -84,6 +85,19 @@ def test_a_call_is_carried_out_and_an_error_is_one(tmp_path: Path) -> None:
         gone = await belt.call(CallRequest(name="nothing", arguments={}, call_id="call-0-3"))
         assert (gone.ok, gone.code) == (False, "unknown_tool")
 
+    with_belt(tmp_path, work)
+
+
+def test_what_cannot_be_shown_is_said(tmp_path: Path) -> None:
+    async def work(belt: McpToolbelt) -> None:
+        name = "filesystem_server_read_image_file"
+        look = CallRequest(name=name, arguments={"file_path": "/p.png"}, call_id="call-0-1")
+        seen = await belt.call(look)
+        assert seen.ok
+        assert seen.text.endswith("[1 of its parts cannot be shown to you: they are no text]")
+
+    (tmp_path / "filesystem").mkdir()
+    small_image(tmp_path / "filesystem" / "p.png")
     with_belt(tmp_path, work)
 
 

@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from envkit.agent.mcp_client import Endpoint, Tool
+from envkit.agent.mcp_client import Endpoint, Tool, ToolResult
 from envkit.agent.toolbelt.box import Box
 from envkit.agent.toolbelt.connection import Connection
 from envkit.agent.toolbelt.listing import check_listed
@@ -64,7 +64,7 @@ class McpToolbelt:
         return Observation(
             call=request,
             ok=result.ok,
-            text=result.text,
+            text=f"{result.text}{_unseen(result)}",
             seconds=result.seconds,
             code=result.code,
             model_owned=not (spoiled or called.disturbed),
@@ -109,6 +109,13 @@ async def open_mcp(
         yield belt
         if belt.kept_in_world:
             await box.script('rm -rf -- "$1"', KEPT_IN_WORLD, timeout_s=30)
+
+
+def _unseen(result: ToolResult) -> str:
+    """What a model that reads text must know of the rest."""
+    if not result.hidden:
+        return ""
+    return f"\n[{result.hidden} of its parts cannot be shown to you: they are no text]"
 
 
 def _spec(tool: Tool) -> ToolSpec:
