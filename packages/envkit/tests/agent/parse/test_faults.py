@@ -42,6 +42,12 @@ BROKEN = [
     (H, '<tool_call>{"name": "look", "arguments": {"share": NaN}}</tool_call>', "malformed", "NaN"),
     (
         H,
+        '<tool_call>{"name": "look", "arguments": {"share": 1e999}}</tool_call>',
+        "malformed",
+        "large",
+    ),
+    (
+        H,
         '<tool_call>{"name": "look", "arguments": {"text": "\\ud800"}}</tool_call>',
         "malformed",
         "half",

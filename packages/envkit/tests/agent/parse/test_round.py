@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is said in a format reads back as the same calls; whatever else is said is parsed too."""
 
+import json
+
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
@@ -18,7 +20,15 @@ TAGS = [
     *("<parameter=text>", "</parameter>", "<arg_key>", "</arg_key>", "<arg_value>"),
     *("</arg_value>", "<|python_tag|>", "[TOOL_CALLS]", "[ARGS]", "[CALL_ID]", "[THINK]"),
     *("[/THINK]", "\n", "{", "}", "[", "]", '"', "\\", ";", ",", '{"name": "look", "arguments": '),
-    *('{"name": "now"}', "look", "text", '{"name": "now", "parameters": {}}', "\\ud800", "NaN"),
+    *(
+        '{"name": "now"}',
+        "look",
+        "text",
+        '{"name": "now", "parameters": {}}',
+        "\\ud800",
+        "NaN",
+        "1e999",
+    ),
 ]
 spiked = st.lists(st.one_of(texts, st.sampled_from(TAGS)), max_size=12).map("".join)
 STEADY = settings(deadline=None)
@@ -67,7 +77,7 @@ def test_any_text_is_parsed(name: str, opened: bool, text: str) -> None:
     assert len(parsed.unreadable) <= MOST_BROKEN
     for each in parsed.calls:
         assert each.name in {tool.name for tool in TOOLS}
-        say("hermes", [each]).encode()
+        json.dumps(dict(each.arguments), ensure_ascii=False, allow_nan=False).encode()
 
 
 @pytest.mark.parametrize("name", FORMATS)

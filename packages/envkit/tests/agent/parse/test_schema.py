@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envkit.agent.parse import FORMATS, parser_named
+from envkit.agent.parse.check import MOST_CHECKS, check
 from envkit.agent.parse.format import say
-from envkit.agent.parse.schema import MOST_CHECKS, Wrong, check, from_text
+from envkit.agent.parse.schema import Wrong
+from envkit.agent.parse.spoken import from_text
 from envkit.agent.types import CallRequest, ToolSpec
 
 ROOT = {"$defs": {"N": {"type": "integer"}, "Loop": {"$ref": "#/$defs/Loop"}}}
@@ -60,7 +62,7 @@ def test_text_is_given_the_type_that_is_allowed(schema: Any, text: str, value: A
     ("kind", "text"),
     [
         *(("integer", each) for each in ("", "5.5", "five", "true", "[5]", "5 6", "null")),
-        *(("number", each) for each in ("NaN", "Infinity", "0x5", "1_000")),
+        *(("number", each) for each in ("NaN", "Infinity", "1e999", "0x5", "1_000")),
         *(("boolean", each) for each in ("1", "yes", "TRUE")),
         *(("array", each) for each in ("a, b", '{"a": 1}', "('a',)")),
         *(("object", each) for each in ("{'a': 1}", "[1]", "{")),

@@ -3,7 +3,9 @@
 
 raw      a call as it was said, and why one could not be read
 reader   a text read from left to right, in time linear in its length
-schema   values by JSON Schema: said as text, or checked
+schema   what a JSON Schema allows
+spoken   values that were said as text, given a type
+check    values that were said as JSON, held against a schema
 typed    a call by its tool's schema
 formats  one module each: hermes, qwen3_xml, glm, llama3, mistral
 tags     the tag around a call, and where to go on after a broken one

@@ -9,6 +9,7 @@ matter how often it is asked: what was found is remembered until a place beyond 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NoReturn, cast
@@ -111,7 +112,13 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON")
 
 
-_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)
+def _finite(digits: str) -> float:
+    if not math.isfinite(value := float(digits)):
+        raise ValueError(f"{digits} is too large for a number")
+    return value
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
 
 
 def _check(value: Any, text: str) -> None:

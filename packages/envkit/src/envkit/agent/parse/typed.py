@@ -7,8 +7,10 @@ import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from envkit.agent.parse.check import check
 from envkit.agent.parse.raw import Broken, RawCall, shown
-from envkit.agent.parse.schema import Schema, Wrong, allowed, check, from_text, named, required
+from envkit.agent.parse.schema import Schema, Wrong, allowed, named, required
+from envkit.agent.parse.spoken import from_text
 from envkit.agent.types import CallRequest, ToolSpec
 
 MOST_LISTED: Final = 12
