@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from envkit.trajectory.digest import ids_digest
-from envkit.trajectory.packed import mask_of
+from envkit.trajectory.invariants import mask_of
 from envkit.trajectory.types import (
     AttemptNote,
     CallRecord,

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A row survives Arrow and the episode file to the bit."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -41,16 +44,45 @@ def test_what_was_read_cannot_be_written_into() -> None:
             array[0] = 1
 
 
-def test_a_column_of_a_later_minor_is_passed_over_and_a_missing_one_gets_its_default() -> None:
-    row = trajectory()
-    batch = encode(row).append_column("mood", pa.array(["good"]))
-    batch = batch.drop_columns(["evaluation", "parse_faults", "template_family", "topk_ids"])
-    assert same(decode(batch), row)
+def with_facts(batch: pa.RecordBatch, change: Callable[[Any], object]) -> pa.RecordBatch:
+    facts = json.loads(batch.column("facts")[0].as_py())
+    change(facts)
+    place = batch.schema.names.index("facts")
+    return batch.set_column(place, "facts", pa.array([json.dumps(facts)]))
 
 
-def test_a_column_without_a_default_must_be_there() -> None:
+def test_what_a_later_minor_added_is_passed_over() -> None:
+    def add(facts: Any) -> None:
+        facts["mood"] = "good"
+        facts["episode"]["mood"] = "good"
+        facts["episode"]["requests"][0]["mood"] = "good"
+
+    batch = with_facts(encode(trajectory()), add).append_column("mood", pa.array(["good"]))
+    assert same(decode(batch), trajectory())
+
+
+def test_what_an_earlier_minor_did_not_have_gets_its_default() -> None:
+    def take_away(facts: Any) -> None:
+        del facts["episode"]["evaluation"], facts["episode"]["parse_faults"]
+        del facts["identity"]["template_family"], facts["episode"]["requests"][0]["tries"]
+
+    batch = with_facts(encode(trajectory()), take_away)
+    batch = batch.drop_columns(["topk_ids", "topk_logprobs", "fault_owner"])
+    assert same(decode(batch), trajectory())
+
+
+def test_a_field_without_a_default_must_be_there() -> None:
     with pytest.raises(TypeError, match="limits"):
-        decode(encode(trajectory()).drop_columns(["limits"]))
+        decode(with_facts(encode(trajectory()), lambda facts: facts["episode"].pop("limits")))
+    with pytest.raises(TypeError, match="logprobs"):
+        decode(encode(trajectory()).drop_columns(["logprobs"]))
+
+
+def test_columns_that_rows_are_chosen_by_cannot_say_otherwise_than_the_facts() -> None:
+    batch = encode(trajectory())
+    place = batch.schema.names.index("reward_valid")
+    with pytest.raises(ValueError, match="reward_valid is not the True of the facts"):
+        decode(batch.set_column(place, "reward_valid", pa.array([False])))
 
 
 def test_the_checksum_is_of_the_values_and_not_of_how_they_were_compressed() -> None:

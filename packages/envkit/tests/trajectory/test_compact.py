@@ -9,7 +9,7 @@ import pytest
 from envkit.trajectory.columns import CHECKSUM, encode
 from envkit.trajectory.compact import compact
 from envkit.trajectory.errors import StoreBusy
-from envkit.trajectory.index import head_of
+from envkit.trajectory.head import head_of
 from envkit.trajectory.segment import Row, encode_segment, read_segment
 from envkit.trajectory.store import Store, segment_files
 from envkit.trajectory.writer import Writer

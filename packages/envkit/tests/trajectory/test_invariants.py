@@ -161,6 +161,7 @@ BROKEN: list[tuple[str, Mutation]] = [
     ("episode.stream.topk_ids", alternatives(topk_ids=lambda ids: ids.astype(np.int64))),
     ("episode.stream.topk_logprobs", alternatives(topk_logprobs=lambda each: each[:-1])),
     ("episode.stream.topk_logprobs", alternatives(topk_ids=at(SAMPLED, -1))),
+    ("episode.stream.topk_logprobs", alternatives(topk_logprobs=at(SAMPLED, 0.5))),
     (
         "episode.stream.topk_ids",
         alternatives(topk_ids=at(SHOWN, 5), topk_logprobs=at(SHOWN, -1.0)),
@@ -202,7 +203,7 @@ BROKEN: list[tuple[str, Mutation]] = [
     ("outcome.reward_valid", outcome(reward=None, verdict="no_verdict")),
     ("outcome.reward_valid", outcome(fault=JUDGE)),
     ("outcome.loss_live", outcome(reward_valid=False)),
-    ("outcome.attempts[0].number", attempt(number=2)),
+    ("outcome.attempts[0].number", attempt(number=0)),
     ("outcome.attempts[0].seconds", attempt(seconds=-1.0)),
     ("outcome.phases['act']", outcome(phases={"act": float("nan")})),
 ]

@@ -2,6 +2,7 @@
 """The store: what was written is read, what is damaged is named and costs nothing else."""
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pytest
 
 from envkit.trajectory.columns import CHECKSUM, encode
 from envkit.trajectory.errors import BrokenInvariant, Damaged, NoSuchRow, OtherSchema
-from envkit.trajectory.index import head_of
+from envkit.trajectory.head import head_of
 from envkit.trajectory.segment import Row, Segment, encode_segment, read_segment
 from envkit.trajectory.store import Store, segment_files, verify_row
 from envkit.trajectory.types import Trajectory
@@ -250,7 +251,7 @@ def versioned(directory: Path, version: str, row: Row) -> Store:
 def test_another_minor_is_read(tmp_path: Path) -> None:
     row = encoded(ROWS[0], lambda b: b.append_column("mood", pa.array(["good"])))
     assert same(versioned(tmp_path, "envkit.trajectory/1.9", row).read("task__000"), ROWS[0])
-    row = encoded(ROWS[0], lambda b: b.drop_columns(["evaluation", "parse_faults"]))
+    row = encoded(ROWS[0], lambda b: b.drop_columns(["fault_owner", "topk_ids"]))
     assert same(versioned(tmp_path, "envkit.trajectory/1.0", row).read("task__000"), ROWS[0])
 
 
@@ -279,6 +280,31 @@ def test_an_id_that_stands_for_different_rows_is_named(store: Path) -> None:
     opened = Store(store)
     assert [each.row for each in opened.damage] == ["task__000"]
     assert same(opened.read("task__000"), ROWS[0])
+
+
+def test_rows_of_many_chunks_come_in_order_and_a_damaged_one_costs_no_neighbour(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = [trajectory(f"more__{number:03d}", seed=number, turns=2) for number in range(9)]
+    file = write(store, *more)
+    data, place = bytearray(file.read_bytes()), read_segment(file).places[4]
+    data[place.start + place.entry.length // 2] ^= 1
+    file.write_bytes(data)
+    monkeypatch.setattr("envkit.trajectory.store.CHUNK_BYTES", 2 * place.entry.length + 100)
+    read = list(Store(store).scan())
+    assert [getattr(each, "row", "") for each in read if isinstance(each, Damaged)] == ["more__004"]
+    good = [each for each in read if isinstance(each, Trajectory)]
+    written = [*ROWS, *(row for row in more if row.identity.trajectory_id != "more__004")]
+    assert all(same(*pair) for pair in zip(good, written, strict=True))
+
+
+def test_a_scan_that_nobody_goes_on_with_ends_its_threads(store: Path) -> None:
+    for number in range(9):
+        write(store, trajectory(f"more__{number}", seed=number))
+    scan = Store(store).scan()
+    next(scan)
+    scan.close()
+    assert not [each for each in threading.enumerate() if each.name.startswith("trajectories")]
 
 
 def test_a_reader_goes_on_while_its_files_are_merged(store: Path) -> None:

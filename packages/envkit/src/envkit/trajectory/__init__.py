@@ -6,12 +6,13 @@ errors        what can be wrong with a row or a file
 digest        digests of token ids
 invariants    what must hold of a row, checked on write and on read
 plain         records as plain data and back
-packed        a token stream without what follows from the rest of it
 episode_file  an episode in a file of its own, from the trial's process to the writer
 arrow         Arrow, by names that a type checker can read
+head          what can be known of a row without reading it
 columns       a row as Arrow columns
 index         what stands at the head of a segment
 segment       one file: written once, damage known by row
+ahead         the next rows read while this one is used
 store         a directory of segments, read
 writer        the one process that adds to it, durable within a second
 group         many coroutines that wait for their rows together

@@ -11,6 +11,7 @@ the other, little-endian, and the CRC-32 of all that.
 
 from __future__ import annotations
 
+import math
 import struct
 import zlib
 from pathlib import Path
@@ -21,10 +22,9 @@ import orjson
 
 from envkit.durable import write_durably
 from envkit.trajectory.errors import Damaged, OtherSchema
-from envkit.trajectory.invariants import check_episode
-from envkit.trajectory.packed import Packed, pack, unpack
+from envkit.trajectory.invariants import check_episode, mask_of
 from envkit.trajectory.plain import from_plain, to_plain
-from envkit.trajectory.types import Episode, Identity, Segment
+from envkit.trajectory.types import Episode, Identity, Segment, Stream
 
 EPISODE_NAME: Final = "episode.bin"
 """Its name in the agent's directory of a trial."""
@@ -34,8 +34,7 @@ _MAGIC: Final = b"ENVKITEP"
 _ARRAYS: Final = {
     "token_ids": "<i4",
     "logprobs": "<f4",
-    "run_starts": "<i4",
-    "run_versions": "<i4",
+    "weight_version": "<i4",
     "topk_ids": "<i4",
     "topk_logprobs": "<f4",
 }
@@ -70,15 +69,14 @@ def read_episode(path: Path) -> tuple[Identity, Episode]:
 
 def encode_episode(identity: Identity, episode: Episode) -> bytes:
     """The bytes of an episode."""
-    packed = pack(episode.stream)
-    arrays = {name: getattr(packed, name) for name in _ARRAYS}
+    arrays = {name: getattr(episode.stream, name) for name in _ARRAYS}
     fields = {name: getattr(episode, name) for name in Episode.__slots__ if name != "stream"}
     header = {
         "schema": SCHEMA,
-        "arrays": {name: len(each) for name, each in arrays.items() if each is not None},
+        "arrays": {name: each.shape for name, each in arrays.items() if each is not None},
         "identity": to_plain(identity),
         "episode": {name: to_plain(value) for name, value in fields.items()},
-        "segments": to_plain(packed.segments),
+        "segments": to_plain(episode.stream.segments),
     }
     text = orjson.dumps(header)
     parts = [_MAGIC, struct.pack("<I", len(text)), text]
@@ -101,13 +99,15 @@ def decode_episode(data: bytes, where: str = "episode") -> tuple[Identity, Episo
     identity = from_plain(Identity, header["identity"])
     arrays = _arrays(header["arrays"], data, start)
     segments = tuple(from_plain(Segment, each) for each in header["segments"])
-    stream = unpack(Packed(segments=segments, **arrays), topk=identity.sampling.top_logprobs)
+    mask = mask_of(segments, len(arrays["token_ids"]))
+    stream = Stream(segments=segments, loss_mask=mask, **arrays)
     return identity, from_plain(Episode, {**header["episode"], "stream": stream})
 
 
-def _arrays(lengths: dict[str, int], data: bytes, start: int) -> dict[str, Any]:
+def _arrays(shapes: dict[str, list[int]], data: bytes, start: int) -> dict[str, Any]:
     arrays = dict[str, Any]()
-    for name, length in lengths.items():
-        arrays[name] = np.frombuffer(data, _ARRAYS[name], length, start)
-        start += arrays[name].nbytes
+    for name, shape in shapes.items():
+        flat = np.frombuffer(data, _ARRAYS[name], math.prod(shape), start)
+        arrays[name] = flat.reshape(shape)
+        start += flat.nbytes
     return arrays

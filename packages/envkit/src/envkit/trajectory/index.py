@@ -16,8 +16,8 @@ import orjson
 
 from envkit.trajectory.arrow import Schema, pa
 from envkit.trajectory.errors import Damaged, OtherSchema
+from envkit.trajectory.head import Head
 from envkit.trajectory.plain import from_plain, to_plain
-from envkit.trajectory.types import Trajectory
 
 MAJOR: Final = 1
 MINOR: Final = 0
@@ -26,26 +26,6 @@ SCHEMA: Final = f"{NAME}/{MAJOR}.{MINOR}"
 """Files of this major are read whatever their minor."""
 
 _SCHEMA_KEY, _INDEX_KEY, _CHECK_KEY = b"envkit.schema", b"envkit.index", b"envkit.check"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
-    """What can be known of a row without reading it."""
-
-    trajectory_id: str
-    group_id: str
-    sample: int
-    task: str
-    stop: str
-    reward: float | None
-    reward_valid: bool
-    loss_live: bool
-    verdict: str
-    fault: str
-    """Its code, empty where there is none."""
-    fault_owner: str
-    tokens: int
-    sampled_tokens: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,26 +39,6 @@ class Entry:
     """Of those bytes."""
     checksum: int
     """Its column of this name: equal where two rows hold the same."""
-
-
-def head_of(trajectory: Trajectory) -> Head:
-    """What of a row goes into the index."""
-    identity, outcome, episode = trajectory.identity, trajectory.outcome, trajectory.episode
-    return Head(
-        trajectory_id=identity.trajectory_id,
-        group_id=identity.group_id,
-        sample=identity.sample,
-        task=identity.task,
-        stop=episode.stop.value,
-        reward=outcome.reward,
-        reward_valid=outcome.reward_valid,
-        loss_live=outcome.loss_live,
-        verdict=outcome.verdict,
-        fault=outcome.fault.code if outcome.fault else "",
-        fault_owner=outcome.fault.owner if outcome.fault else "",
-        tokens=len(episode.stream.token_ids),
-        sampled_tokens=episode.used.sampled_tokens,
-    )
 
 
 def with_index(schema: Schema, entries: list[Entry], version: str = SCHEMA) -> Schema:

@@ -9,22 +9,25 @@ damaged the other is read. What was opened stays readable while others write and
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from envkit.trajectory.ahead import in_order
 from envkit.trajectory.arrow import Batch, Table, pa
 from envkit.trajectory.columns import CHECKSUM, checksum, decode, decode_stream
 from envkit.trajectory.errors import BrokenInvariant, Damaged, NoSuchRow
-from envkit.trajectory.index import Head
+from envkit.trajectory.head import Head
 from envkit.trajectory.invariants import check
-from envkit.trajectory.segment import Place, Segment, read_row, read_row_from, read_segment
+from envkit.trajectory.segment import Place, Segment, read_row, read_rows, read_segment
 from envkit.trajectory.types import Stream, Trajectory
 
 NAME: Final = re.compile(r"segment-(\d{8})(?:-(\d{8}))?\.arrow")
 """A segment, or several that were merged: the first and the last number."""
+
+CHUNK_BYTES: Final = 4 * 2**20
+"""Of rows that are read at once."""
 
 type Bad = Damaged | BrokenInvariant
 
@@ -95,9 +98,8 @@ class Store:
         return _checked(self.batch(trajectory_id))
 
     def read_stream(self, trajectory_id: str) -> Stream:
-        """The token stream of one row, without the rest; raises as `batch` does."""
-        batch = self.batch(trajectory_id)
-        return decode_stream(batch, batch.column("sampling")[0]["top_logprobs"].as_py())
+        """The tokens of one row, without alternatives and the rest; raises as `batch` does."""
+        return decode_stream(self.batch(trajectory_id))
 
     def batch(self, trajectory_id: str) -> Batch:
         """The columns of one row, as they are stored; bytes proven, invariants not asked.
@@ -115,9 +117,8 @@ class Store:
             return _first_good(self._copies[trajectory_id])
 
     def batches(self) -> Iterator[Batch | Damaged]:
-        """The columns of every row, each file opened once; a damaged row is given as what it is."""
-        for segment in self.segments:
-            yield from self._batches_of(segment)
+        """The columns of every row; a damaged row is given as what it is."""
+        return in_order(self._read_chunk, list(self._chunks()))
 
     def table(self, columns: list[str]) -> Table:
         """Some columns of every row.
@@ -159,24 +160,28 @@ class Store:
         if bad:
             raise ExceptionGroup(f"{self.directory}: {len(bad)} damaged", bad)
 
-    def _batches_of(self, segment: Segment) -> Iterator[Batch | Damaged]:
-        mine = [each for each in segment.places if self._first_copy(each)]
-        try:
-            fd = os.open(segment.file, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:  # a compaction took its place: each row by its id
-            yield from (self._again(each) for each in mine)
-            return
-        try:
-            for place in mine:
-                try:
-                    yield read_row_from(fd, place)
-                except Damaged:
-                    yield self._again(place)
-        finally:
-            os.close(fd)
+    def _chunks(self) -> Iterator[list[Place]]:
+        """Neighbouring rows, each that is to be read, about as many bytes at a time."""
+        for segment in self.segments:
+            chunk = list[Place]()
+            for place in segment.places:
+                if chunk and _too_far(chunk, place):
+                    yield chunk
+                    chunk = []
+                if self._copies[place.entry.head.trajectory_id][0] is place:
+                    chunk.append(place)
+            if chunk:
+                yield chunk
 
-    def _first_copy(self, place: Place) -> bool:
-        return self._copies[place.entry.head.trajectory_id][0] is place
+    def _read_chunk(self, places: list[Place]) -> list[Batch | Damaged]:
+        try:
+            read = read_rows(places)
+        except FileNotFoundError:  # a compaction took its place: each row by its id
+            return [self._again(place) for place in places]
+        return [
+            self._again(place) if isinstance(each, Damaged) else each
+            for place, each in zip(places, read, strict=True)
+        ]
 
     def _again(self, place: Place) -> Batch | Damaged:
         try:
@@ -219,6 +224,13 @@ def _checked(batch: Batch) -> Trajectory:
         raise BrokenInvariant(row, "columns", f"hold no trajectory: {error}") from error
     check(trajectory)
     return trajectory
+
+
+def _too_far(chunk: list[Place], place: Place) -> bool:
+    """Whether a row is to be read with the next ones: too many bytes, or not behind the last."""
+    last = chunk[-1]
+    near = place.start == last.start + last.entry.length and place.schema is last.schema
+    return not near or place.start + place.entry.length - chunk[0].start > CHUNK_BYTES
 
 
 def _read_if_there(file: Path) -> Segment | None:

@@ -19,7 +19,7 @@ from typing import Final, Self
 from envkit.durable import part_of, write_durably
 from envkit.trajectory.columns import CHECKSUM, encode
 from envkit.trajectory.errors import SameRow, StoreBusy
-from envkit.trajectory.index import head_of
+from envkit.trajectory.head import head_of
 from envkit.trajectory.invariants import check
 from envkit.trajectory.segment import Row, encode_segment
 from envkit.trajectory.store import Store, last_number, segment_files
