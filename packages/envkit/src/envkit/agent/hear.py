@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a recorded episode says, by the tokenizer and chat template that it was made with.
+
+Contract: only for people and reports. A turn is read as its parser read it, but for the schemas of
+the tools, which are not recorded: values that the format does not type stay text. Where the chat
+template cannot be used, turns are text in which nothing is told apart.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from envkit.agent.parse import parser_named
+from envkit.agent.tokens import ChatTemplate, load_template
+from envkit.agent.tokens.vocabulary import Vocabulary
+from envkit.agent.types import Parser, ToolSpec
+from envkit.fault import TemplateRefused
+from envkit.trajectory.text import Asked, Decode, Hear, Said, plain_text
+from envkit.trajectory.types import Episode
+
+COPIES: Final = "tokenizers"
+"""Directory of a run that has a copy of each tokenizer under its digest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ear:
+    """How ids of one tokenizer become text, and text what was said."""
+
+    digest: str
+    """Of the tokenizer."""
+    decode: Decode
+    hear: Callable[[Episode], Hear]
+    """For the turns of one episode."""
+
+
+def ear(directory: Path, *, family: str = "") -> Ear:
+    """Of a model directory, or of a run's copy of one.
+
+    Raises:
+        TemplateRefused: it has no tokenizer that can be read.
+    """
+    return _ear(directory.resolve(), family)
+
+
+@functools.cache
+def _ear(directory: Path, family: str) -> Ear:
+    try:
+        template = load_template(directory, family=family)
+    except TemplateRefused:
+        words = Vocabulary(_tokenizer(directory / "tokenizer.json"))
+        return Ear(digest=words.digest, decode=words.decode, hear=lambda _: plain_text)
+    return Ear(
+        digest=template.tokenizer_digest,
+        decode=template.decode,
+        hear=lambda episode: _hear(template, episode),
+    )
+
+
+def _tokenizer(file: Path) -> str:
+    try:
+        return file.read_bytes().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise TemplateRefused(f"{file}: cannot be read: {error}") from error
+
+
+def _hear(template: ChatTemplate, episode: Episode) -> Hear:
+    stops = tuple(template.decode([each]) for each in template.stop_ids)
+    parser = parser_named(template.parser_name, opens_thinking=template.opens_thinking)
+    names = dict.fromkeys(call.name for call in episode.calls)
+    tools = [ToolSpec(name=name, description="", parameters={"type": "object"}) for name in names]
+    return lambda text: _said(parser, tools, text, stops)
+
+
+def _said(parser: Parser, tools: list[ToolSpec], text: str, stops: tuple[str, ...]) -> Said:
+    for stop in stops:
+        text = text.removesuffix(stop)
+    parsed = parser.parse(text, tools)
+    return Said(
+        content=parsed.content,
+        thinking=parsed.thinking,
+        calls=tuple(Asked(name=each.name, arguments=each.arguments) for each in parsed.calls),
+    )
