@@ -3,7 +3,7 @@
 
 A step holds the calls and their observations, so a call's citation is the 0-based index of its
 step. Failure flags that Harbor's converters keep in ``extra`` (`is_error`, `exit_code`) are typed
-evidence like any other.
+evidence like any other. What envkit's own exporter says beside the steps is read by `own`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from envkit.audit import family
+from envkit.audit import family, own
 from envkit.audit.document import ReadError
 from envkit.audit.find import relative
 from envkit.audit.openai_messages import make_call
@@ -34,15 +34,22 @@ def read_atif(path: Path, root: Path, document: object) -> Run:
     steps = checked_steps(document)
     calls = tuple(step_calls(steps))
     file = relative(path, root)
+    stop, extra = own.stop_of(document), mapping(mapping(document).get("extra"))
+    outcome = mapping(extra.get("outcome")) if stop else {}
+    named = string(extra.get("task")) if stop else ""
     return Run(
         id=file,
         file=file,
-        task=string(mapping(document).get("session_id")) or file,
+        task=named or string(mapping(document).get("session_id")) or file,
         form="atif",
         calls=calls,
         turns=turns(steps),
-        answered=answered(steps, calls),
+        turn_cap=own.turn_cap_of(document) if stop else None,
+        answered=own.answered(stop, answered(steps, calls)),
         last_step=len(steps) - 1,
+        stop=stop,
+        verdict=own.verdict_of(outcome, file) if outcome else None,
+        faults=own.faults_of(outcome),
     )
 
 

@@ -4,7 +4,7 @@
 Contract: nothing is skipped silently. Each regular file under the root is read as part of a
 candidate or counted as ignored; what cannot be entered or would leave the root is named. Links are
 never followed. A Harbor trial directory is one candidate; elsewhere each JSON file that is not a
-known sidecar is one.
+known sidecar is one, and so is a directory of trajectory segments.
 """
 
 from __future__ import annotations
@@ -54,13 +54,20 @@ class TraceFile:
     path: Path
 
 
-type Entry = TrialDir | TraceFile | Ignored | Unreadable
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreDir:
+    """A directory of trajectory segments, or one segment."""
+
+    path: Path
+
+
+type Entry = TrialDir | TraceFile | StoreDir | Ignored | Unreadable
 
 
 def find(root: Path) -> Iterator[Entry]:
     """Every entry under ``root`` (a directory, or one file) in a stable order."""
     if root.is_file():
-        yield TraceFile(path=root)
+        yield StoreDir(path=root) if is_segment(root.name) else TraceFile(path=root)
     else:
         yield from _directory(root, root, MAX_DEPTH)
 
@@ -77,8 +84,12 @@ def _directory(path: Path, root: Path, depth: int) -> Iterator[Entry]:
     if _is_trial({entry.name for entry in entries}):
         yield TrialDir(path=path)
         return
+    stored = [entry for entry in entries if is_segment(entry.name) and not entry.is_symlink()]
+    if stored:
+        yield StoreDir(path=path)
     for entry in entries:
-        yield from _entry(entry, root, depth)
+        if entry not in stored:
+            yield from _entry(entry, root, depth)
 
 
 def _is_trial(names: set[str]) -> bool:
@@ -107,6 +118,11 @@ def _link(path: Path, root: Path) -> Entry:
         return Ignored()
     reason = "a symbolic link out of the audited directory: not followed"
     return Unreadable(file=relative(path, root), reason=reason)
+
+
+def is_segment(name: str) -> bool:
+    """Whether a file of this name holds trajectories."""
+    return name.startswith("segment-") and name.endswith(".arrow")
 
 
 def is_candidate(name: str) -> bool:

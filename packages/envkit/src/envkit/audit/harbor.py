@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from envkit import fault
-from envkit.audit import atif
+from envkit.audit import atif, own
 from envkit.audit.document import ReadError, load
 from envkit.audit.find import count_files, relative
 from envkit.audit.shape import integer, is_object, mapping, number, sequence, string
-from envkit.audit.types import Call, Ignored, Owner, Run, RunFault, Unreadable, Verdict
+from envkit.audit.types import Call, Ignored, Run, RunFault, Unreadable, Verdict
 
 _CAPS: Final = ("max_turns", "max_steps", "max_iterations", "max_episodes")
 _PHASES: Final = (
@@ -33,7 +33,6 @@ _PHASES: Final = (
     ("environment_setup", fault.Phase.START),
 )
 _ATTEMPT: Final = re.compile(r"(.+)\.attempt(\d{1,4})")
-_ENVIRONMENT: Final = frozenset({fault.Owner.SANDBOX, fault.Owner.SERVER})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +44,8 @@ class _Trace:
     turns: int = 0
     answered: bool | None = None
     last_step: int | None = None
+    stop: str = ""
+    turn_cap: int | None = None
     files: int = 0
 
 
@@ -113,6 +114,8 @@ def _read_trace(path: Path, root: Path) -> _Trace:
         turns=atif.turns(steps),
         answered=atif.answered(steps, calls),
         last_step=len(steps) - 1,
+        stop=own.stop_of(document),
+        turn_cap=own.turn_cap_of(document),
     )
 
 
@@ -127,7 +130,8 @@ def _run(
     faults = _recorded_fault(record) if record else tuple(_stored_faults(result))
     config = mapping(result.get("config")) or config
     source = relative(path / ("envkit.json" if record else "result.json"), root)
-    verdict = _own_verdict(record, source) if record else _verdict(result, source, faults)
+    verdict = own.verdict_of(record, source) if record else _verdict(result, source, faults)
+    stop = trace.stop or _stop(result)
     return Run(
         id=relative(path, root),
         file=trace.file or source,
@@ -136,9 +140,10 @@ def _run(
         calls=trace.calls,
         has_calls=trace.files > 0,
         turns=trace.turns,
-        turn_cap=_turn_cap(config),
-        answered=trace.answered,
+        turn_cap=_turn_cap(config) or trace.turn_cap,
+        answered=own.answered(stop, trace.answered),
         last_step=trace.last_step,
+        stop=stop,
         verdict=None if _was_retried(path) else _explained(verdict, path, root),
         faults=faults,
     )
@@ -149,6 +154,12 @@ def _task(
 ) -> str:
     configured = Path(string(mapping(config.get("task")).get("path"))).name
     return string(record.get("task")) or configured or string(result.get("task_name")) or path.name
+
+
+def _stop(result: dict[str, Any]) -> str:
+    """Why our own agent says that it ended, where its trajectory is missing."""
+    metadata = mapping(mapping(result.get("agent_result")).get("metadata"))
+    return own.known_stop(metadata.get("stop"))
 
 
 def _turn_cap(config: dict[str, Any]) -> int | None:
@@ -165,14 +176,8 @@ def _recorded_fault(record: dict[str, Any]) -> tuple[RunFault, ...]:
         return ()
     valid = mapping(data.get("policy")).get("reward_valid") is True
     code, message = string(data.get("code")), string(data.get("message"))
-    owner = _owner(string(data.get("owner")))
+    owner = own.owner_named(string(data.get("owner")))
     return (RunFault(code=code, owner=owner, message=message, reward_valid=valid),)
-
-
-def _owner(name: str) -> Owner:
-    if name in _ENVIRONMENT:
-        return Owner.ENVIRONMENT
-    return Owner(name) if name in Owner else Owner.UNKNOWN
 
 
 def _stored_faults(result: dict[str, Any]) -> Iterator[RunFault]:
@@ -183,7 +188,7 @@ def _stored_faults(result: dict[str, Any]) -> Iterator[RunFault]:
             found = fault.classify(stored, _phase(place))
             yield RunFault(
                 code=found.code,
-                owner=_owner(found.owner),
+                owner=own.owner_named(found.owner),
                 message=found.message,
                 reward_valid=found.policy.reward_valid,
             )
@@ -195,15 +200,6 @@ def _phase(place: dict[str, Any]) -> fault.Phase:
         if mapping(place.get(key)).get("started_at"):
             return phase
     return fault.Phase.RUN
-
-
-def _own_verdict(record: dict[str, Any], source: str) -> Verdict:
-    reward = number(record.get("reward"))
-    valid = record.get("reward_valid") is True
-    if record.get("verdict") == "graded" and reward is not None:
-        return Verdict(source=source, reward=reward, valid=valid)
-    code = string(mapping(record.get("fault")).get("code"))
-    return Verdict(source=source, problem=f"no verdict: {code}" if code else "no verdict")
 
 
 def _verdict(result: dict[str, Any], source: str, faults: tuple[RunFault, ...]) -> Verdict:
@@ -227,6 +223,12 @@ def _reward(result: dict[str, Any]) -> float | None:
             named = number(rewards.get("reward"))
             return sum(values) / len(values) if named is None else named
     return None
+
+
+def trial_name(path: Path) -> str:
+    """The trial that a directory holds an attempt of."""
+    named = _ATTEMPT.fullmatch(path.name)
+    return named[1] if named else path.name
 
 
 def _was_retried(path: Path) -> bool:

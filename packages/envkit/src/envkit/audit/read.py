@@ -3,7 +3,7 @@
 
 Contract: every candidate comes out as a run or as unreadable with its reason; everything else is
 counted as ignored. A file that is JSON but claims no form we know is ignored, unless its name says
-that it is a trajectory.
+that it is a trajectory. Rows of a store come last, without those whose trials were read.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from pathlib import Path
 
 from envkit.audit import atif, openai_messages
 from envkit.audit.document import ReadError, load
-from envkit.audit.find import TraceFile, TrialDir, find, relative
-from envkit.audit.harbor import read_trial
+from envkit.audit.find import StoreDir, TraceFile, TrialDir, find, relative
+from envkit.audit.harbor import read_trial, trial_name
+from envkit.audit.stored import read_store
 from envkit.audit.types import Ignored, Run, Unreadable
 
 type Item = Run | Unreadable | Ignored
@@ -24,14 +25,22 @@ def read(root: Path) -> Iterator[Item]:
     """Every item under ``root``, which is resolved first."""
     root = root.resolve()
     base = root.parent if root.is_file() else root
+    stores: list[Path] = []
+    seen: dict[Path, set[str]] = {}
     for entry in find(root):
         match entry:
             case TrialDir(path=path):
+                seen.setdefault(path.parent.parent, set()).add(trial_name(path))
                 yield from read_trial(path, base)
+            case StoreDir(path=path):
+                stores.append(path)
             case TraceFile(path=path):
                 yield _read_file(path, base)
             case _:
                 yield entry
+    for store in stores:
+        run = store.parent if store.is_dir() else store.parent.parent
+        yield from read_store(store, base, seen.get(run, set()))
 
 
 def _read_file(path: Path, root: Path) -> Item:

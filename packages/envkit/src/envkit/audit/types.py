@@ -126,7 +126,7 @@ class Run:
     """Path under the audited directory; what citations name."""
     task: str
     form: str
-    """`openai`, `atif` or `harbor`."""
+    """`openai`, `atif`, `harbor` or `trajectory`."""
     calls: tuple[Call, ...] = ()
     has_calls: bool = True
     """False where nothing recorded the agent's calls, so that their absence means nothing."""
@@ -135,6 +135,8 @@ class Run:
     answered: bool | None = None
     """Whether the agent handed in an answer; None where the form cannot tell."""
     last_step: int | None = None
+    stop: str = ""
+    """Why it ended, of `envkit.audit.own.STOPS`; empty where the record does not say."""
     verdict: Verdict | None = None
     """None where nothing says that the run was to be graded."""
     faults: tuple[RunFault, ...] = ()

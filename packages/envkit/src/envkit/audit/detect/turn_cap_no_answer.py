@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """``turn-cap-no-answer``: the agent used all its turns and handed nothing in.
 
-Evidence: the record names a cap, the turns reach it, and no submission was accepted (a refused one
-is none). Over the corpus: with three or more calls lost to faults that are not the model's, the
+Evidence: the record says that it stopped at a cap; or, where it does not say why it stopped, it
+names a cap, the turns reach it, and no submission was accepted (a refused one is none). Over the
+corpus: with three or more calls lost to faults that are not the model's, the
 environment owns it; with fewer, the model.
 """
 
@@ -13,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from envkit.audit import own
 from envkit.audit.detect.types import Corpus, Detector, run_finding
 from envkit.audit.types import Finding, Owner, Run
 
@@ -23,15 +25,23 @@ COSTLY: Final = frozenset({"schema-rejection", "command-missing", "package-disco
 
 
 def judges(run: Run) -> bool:
-    """Needs the cap and whether there was an answer."""
-    return run.turn_cap is not None and run.answered is not None
+    """Needs why it stopped, or the cap and whether there was an answer."""
+    return bool(run.stop) or (run.turn_cap is not None and run.answered is not None)
 
 
 def find(run: Run) -> Iterable[Finding]:
     """At most one finding."""
-    if run.turn_cap is not None and run.answered is False and run.turns >= run.turn_cap:
-        said = f"{run.turns} turns of {run.turn_cap}, no answer was handed in"
-        yield run_finding(NAME, run, evidence=said)
+    if not _capped(run):
+        return
+    cap = f" of {run.turn_cap}" if run.turn_cap else ""
+    made = f" and {len(run.calls)} calls" if run.stop else ""
+    yield run_finding(NAME, run, evidence=f"{run.turns} turns{cap}{made}, no answer was handed in")
+
+
+def _capped(run: Run) -> bool:
+    if run.stop:
+        return run.stop == own.TURN_CAP
+    return run.turn_cap is not None and run.answered is False and run.turns >= run.turn_cap
 
 
 def decide(findings: Sequence[Finding], corpus: Corpus) -> Iterable[Finding]:
@@ -49,7 +59,7 @@ def decide(findings: Sequence[Finding], corpus: Corpus) -> Iterable[Finding]:
 
 DETECTOR: Final = Detector(
     name=NAME,
-    needs="a turn cap and whether an answer was handed in",
+    needs="why it stopped, or a turn cap and whether an answer was handed in",
     judges=judges,
     find=find,
     decide=decide,
