@@ -67,7 +67,7 @@ def test_what_an_earlier_minor_did_not_have_gets_its_default() -> None:
         del facts["identity"]["template_family"], facts["episode"]["requests"][0]["tries"]
 
     batch = with_facts(encode(trajectory()), take_away)
-    batch = batch.drop_columns(["topk_ids", "topk_logprobs", "fault_owner"])
+    batch = batch.drop_columns(["topk_ids", "topk_logprobs", "loss_live"])
     assert same(decode(batch), trajectory())
 
 

@@ -10,7 +10,7 @@ from envkit.trajectory.types import Trajectory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """The facts that rows are chosen by: in the index of a file, and columns of their own."""
+    """The facts that rows are chosen by, as the index of a file has them."""
 
     trajectory_id: str
     group_id: str

@@ -28,20 +28,17 @@ def to_plain(value: Any) -> Any:
     return value.value if isinstance(value, Enum) else value
 
 
-def from_plain[T](cls: type[T], data: Mapping[str, Any]) -> T:
+def from_plain[T](cls: type[T], data: dict[str, Any]) -> T:
     """A record from what `to_plain` made of one.
 
     Raises:
         TypeError: a field without a default is missing.
         ValueError: a value is none of its enumeration.
     """
-    return cls(
-        **{
-            name: data[name] if convert is None else convert(data[name])
-            for name, convert in _converters(cls).items()
-            if name in data
-        }
-    )
+    names, converters = _plan(cls)
+    known = data if data.keys() == names else {name: data[name] for name in names & data.keys()}
+    made = {name: convert(known[name]) for name, convert in converters if name in known}
+    return cls(**(known | made if made else known))
 
 
 @cache
@@ -50,9 +47,11 @@ def _names(cls: type) -> tuple[str, ...]:
 
 
 @cache
-def _converters(cls: type) -> dict[str, Convert | None]:
+def _plan(cls: type) -> tuple[frozenset[str], tuple[tuple[str, Convert], ...]]:
+    """The fields of a class, and how to make those that are not their own plain form."""
     hints = get_type_hints(cls)
-    return {name: _converter(hints[name]) for name in _names(cls)}
+    converters = ((name, _converter(hints[name])) for name in _names(cls))
+    return frozenset(_names(cls)), tuple((name, each) for name, each in converters if each)
 
 
 def _converter(hint: Any) -> Convert | None:

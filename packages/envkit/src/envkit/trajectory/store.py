@@ -26,7 +26,7 @@ from envkit.trajectory.types import Stream, Trajectory
 NAME: Final = re.compile(r"segment-(\d{8})(?:-(\d{8}))?\.arrow")
 """A segment, or several that were merged: the first and the last number."""
 
-CHUNK_BYTES: Final = 4 * 2**20
+CHUNK_BYTES: Final = 2**20
 """Of rows that are read at once."""
 
 type Bad = Damaged | BrokenInvariant
