@@ -203,3 +203,10 @@ def test_loading_and_encoding_start_no_thread_and_survive_a_fork(
         env=environment,
     )
     assert (done.stdout, done.stderr) == ("0 false\n", "")
+
+
+def test_a_private_character_in_a_schema_stays(template: ChatTemplate) -> None:
+    tool = ToolSpec(name="look", description="\ue000", parameters={"enum": ["\\ue001"]})
+    text = template.decode(template.prompt([Message(role="user", content="<think>")], [tool]))
+    assert "\ue000" in text
+    assert "\\ue001" in text
