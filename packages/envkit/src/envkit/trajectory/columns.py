@@ -8,8 +8,8 @@ column because a batch costs by the column, about 2 us each, and a row has a hun
 column that a reader does not know is passed over, and so is a field; one that is missing gets its
 default.
 
-``checksum`` is the CRC-32 of the body of the row's message, uncompressed and without this column:
-any Arrow library can compute it again.
+``checksum`` is the CRC-32 of the body of the row's message, uncompressed and without this column,
+of the batch as it lies in the file: what copies it may leave other bits behind its bitmaps.
 """
 
 from __future__ import annotations
