@@ -82,12 +82,15 @@ class TaskFacts:
     """Seconds after which a trial's process is killed: its own timeouts and all its budgets."""
     again_s: float
     """Seconds that a second grading may take on top."""
+    agent_s: float = 0.0
+    """Of that limit, its agent's."""
     expected_tools: tuple[str, ...] = ()
     """All that its world's servers must list."""
 
-    def limit_with(self, load: LoadShape) -> float:
-        """The limit of a trial that does more than its task."""
-        return self.limit_s + load.hold_s + (self.again_s if load.grade_twice else 0.0)
+    def limit_with(self, load: LoadShape, agent_s: float | None = None) -> float:
+        """The limit of a trial that does more than its task, or whose agent has another time."""
+        more_s = 0.0 if agent_s is None else agent_s - self.agent_s
+        return self.limit_s + more_s + load.hold_s + (self.again_s if load.grade_twice else 0.0)
 
 
 def task_facts(task_dir: Path, budgets: Budgets) -> TaskFacts:
@@ -102,6 +105,7 @@ def task_facts(task_dir: Path, budgets: Budgets) -> TaskFacts:
     return TaskFacts(
         limit_s=task.agent_timeout_s + task.verifier_timeout_s + around_s,
         again_s=task.verifier_timeout_s + carried_s,
+        agent_s=task.agent_timeout_s,
         expected_tools=task.world.expected_tools if task.world else (),
     )
 

@@ -76,9 +76,10 @@ def summary(found: Findings) -> tuple[str, ...]:
     """What held, for a PASS."""
     expected, trials = EXPECTED.get(found.plan.agent), len(found.records)
     earned = "" if expected is None else f" with reward {expected:.1f} everywhere"
+    allowed = f", {percent(found.plan.max_fault_rate)} allowed" if found.plan.gated else ""
     return (
         f"{count(trials, 'trial')}{earned}, {found.peak_live} at once",
-        f"fault rate {rate_line(found.fault_rate)}, {percent(found.plan.max_fault_rate)} allowed",
+        f"fault rate {rate_line(found.fault_rate)}{allowed}",
         *held(found.records),
         "nothing left behind",
     )
@@ -117,7 +118,7 @@ def _unsafe(plan: Plan) -> str:
 
 def _faults(found: Findings) -> str:
     rate, allowed = found.fault_rate, found.plan.max_fault_rate
-    if rate.value is None or rate.value <= allowed:
+    if rate.value is None or rate.value <= allowed or not found.plan.gated:
         return ""
     bad, n = count_faulted(found.records)
     return f"{bad} of {count(n, 'attempt')} faulted: {rate_line(rate)}, {percent(allowed)} allowed"
@@ -171,7 +172,8 @@ def _peak(found: Findings) -> str:
     """A run that never reached its concurrency has not shown that it holds there."""
     wanted = min(found.plan.concurrency, len(found.plan.specs))
     bad, _ = count_faulted(found.records)
-    if found.interrupted or found.peak_live + bad >= wanted or found.plan.env == UNSAFE:
+    held = found.peak_live + bad >= wanted or not found.plan.gated
+    if found.interrupted or held or found.plan.env == UNSAFE:
         return ""
     return f"only {found.peak_live} of {wanted} trials were live at once"
 

@@ -37,7 +37,7 @@ from envkit.preflight.types import (
     TrialPhase,
     TrialSpec,
 )
-from envkit.preflight.under_way import Trial, prepare_all, roots_of, worth_another
+from envkit.preflight.under_way import Trial, preloads, prepare_all, roots_of, worth_another
 from envkit.preflight.waves import Barrier
 from envkit.retry import Backoff, retry
 from envkit.sandbox.channel import ChannelClosed
@@ -102,6 +102,7 @@ class ForkServerLauncher:
                 tmp=tmp,
                 roots=roots_of(trials),
                 turns=self._turns,
+                preload=preloads(specs),
             ) as server,
             asyncio.TaskGroup() as group,
         ):
@@ -186,7 +187,7 @@ class ForkServerLauncher:
         order = Order(
             request=trial.request(self._environment, self._options.budgets, unsafe=self._unsafe),
             prepared=trial.prepared,
-            limit_s=trial.facts.limit_with(trial.spec.load),
+            limit_s=trial.limit_s,
             hold=self._barrier.armed,
             env={**os.environ, "TMPDIR": str(self._temporary.path)},
         )

@@ -11,11 +11,11 @@ task its trials.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from envkit.agent.think import Think
 from envkit.fault import HarnessError
@@ -23,9 +23,10 @@ from envkit.preflight.load import args_of, hold_of, no_times, starts_of, think_o
 from envkit.preflight.names import slugs_of, trial_id
 from envkit.preflight.types import BrokenTask, Plan, TrialSpec
 from envkit.task import Problem, Severity, Task, find_tasks, lint, load_task
+from envkit.trial import policy
 from envkit.trial.load import LoadShape
 
-KNOWN_AGENTS: Final = ("replay", "oracle", "nop")
+KNOWN_AGENTS: Final = ("replay", "oracle", "nop", policy.NAME)
 KNOWN_ENVS: Final = ("local", "unsafe-process")
 UNSAFE: Final = "unsafe-process"
 IMPORT_PATH: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -58,7 +59,11 @@ class Request:
     turns: int | None = None
     """How many trials work at once; None for a few a core, 0 for all."""
     agent_args: tuple[str, ...] = ()
-    """``name=value`` for an agent of the user's own."""
+    """``name=value`` for ``model``, or for an agent of the user's own."""
+    model_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """More keyword arguments of ``model``, which those before replace."""
+    gated: bool = True
+    """Held to its fault rate and its concurrency."""
     env_args: tuple[str, ...] = ()
     """The same for an environment."""
 
@@ -85,7 +90,7 @@ def make_plan(request: Request) -> Plan:
     known("--env", request.env, KNOWN_ENVS)
     think = think_of(request.think, request.agent)
     hold_of(request.hold_s)
-    agent_args = args_of("--agent-arg", request.agent_args, ":" in request.agent)
+    agent_args = _agent_args(request)
     env_args = args_of("--env-arg", request.env_args, ":" in request.env)
     dirs = [path.resolve() for path in find_tasks(request.source)[: request.limit]]
     slugs = slugs_of([path.name for path in dirs])
@@ -126,7 +131,18 @@ def make_plan(request: Request) -> Plan:
         max_fault_rate=request.max_fault_rate,
         starts_per_s=starts_of(request.starts_per_s),
         turns=request.turns,
+        gated=request.gated,
     )
+
+
+def _agent_args(request: Request) -> dict[str, Any]:
+    takes = ":" in request.agent or request.agent == policy.NAME
+    args = {**request.model_args, **args_of("--agent-arg", request.agent_args, takes)}
+    if request.agent == policy.NAME:
+        from envkit.preflight.engine import check_args  # what it imports, no other agent needs
+
+        check_args(args)
+    return args
 
 
 def spread[T](tasks: Sequence[T], concurrency: int, repeat: int | None) -> list[tuple[T, int]]:

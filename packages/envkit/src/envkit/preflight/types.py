@@ -46,7 +46,7 @@ class TrialSpec:
     task_dir: Path
     sample: int
     agent: str
-    """``replay``, ``oracle``, ``nop`` or an import path ``module:Class``."""
+    """``replay``, ``oracle``, ``nop``, ``model`` or an import path ``module:Class``."""
     out_dir: Path
     """The directory in which the launcher makes this trial's own directory."""
     env: str
@@ -54,7 +54,7 @@ class TrialSpec:
     load: LoadShape = NO_LOAD
     """What it does beside its task."""
     agent_args: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
-    """Keyword arguments of an agent of the user's own."""
+    """Keyword arguments of ``model``, or of an agent of the user's own."""
     env_args: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
     """Keyword arguments of an environment of the user's own."""
 
@@ -226,6 +226,8 @@ class Plan:
     """The directory of the run whose failed trials these are."""
     chaos: Path | None = None
     """The rules by which faults are injected; None where none are."""
+    gated: bool = True
+    """Held to its fault rate and its concurrency; a run for its trajectories is not."""
 
     def __post_init__(self) -> None:
         ids = Counter(each.trial_id for each in (*self.specs, *self.broken))

@@ -7,12 +7,16 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+import orjson
 
 from envkit.deadline import Budgets
 from envkit.fault import Fault, Phase, classify
 from envkit.preflight.attempt import TaskFacts, task_facts
 from envkit.preflight.types import RunOptions, TrialSpec, TrialStarted
 from envkit.sandbox.prepare import Prepared, prepare
+from envkit.trial import policy
 from envkit.trial.record import Attempt, TrialRecord, decided_by
 from envkit.trial.request import TrialRequest, attempt_name
 
@@ -57,6 +61,14 @@ class Trial:
             env_args=spec.env_args,
         )
 
+    @property
+    def limit_s(self) -> float:
+        """Seconds after which its process is killed."""
+        spec, facts = self.spec, self.facts
+        model = spec.agent == policy.NAME
+        agent_s = policy.wall_s(spec.agent_args, facts.agent_s) if model else None
+        return facts.limit_with(spec.load, agent_s)
+
     def record(self) -> TrialRecord:
         """What it came to; its place is its last attempt's directory."""
         spec, last = self.spec, self.attempts[-1]
@@ -91,6 +103,13 @@ def prepare_all(specs: Sequence[TrialSpec], options: RunOptions, *, local: bool)
         Trial(spec, *shared[spec.task_dir], options.earlier.get(spec.trial_id, ()))
         for spec in specs
     ]
+
+
+def preloads(specs: Sequence[TrialSpec]) -> list[tuple[str, dict[str, Any]]]:
+    """What the process that forks the trials is to load first; each tokenizer once."""
+    wanted = [policy.preload_of(s.agent_args) for s in specs if s.agent == policy.NAME]
+    unique = {orjson.dumps(args, option=orjson.OPT_SORT_KEYS): args for args in wanted}
+    return [(policy.PRELOAD, args) for args in unique.values()]
 
 
 def _prepared(task_dir: Path) -> Prepared | Fault:

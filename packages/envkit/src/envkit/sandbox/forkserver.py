@@ -293,7 +293,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches us through the control channel
     bwrap_binary()
     stage = Stage.enter(settings.stage)
-    nursery = _fork_nursery(control, warm=settings.warm)
+    nursery = _fork_nursery(control, settings)
     asyncio.run(_serve(settings, stage, control, nursery))
 
 
@@ -303,25 +303,25 @@ async def _serve(
     await ForkServer(settings, stage, control, nursery).serve()
 
 
-def _fork_nursery(control: socket.socket, *, warm: bool) -> Nursery:
+def _fork_nursery(control: socket.socket, settings: ServerSettings) -> Nursery:
     ours, theirs = socket.socketpair()
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
         ours.close()
         control.close()
-        _be_nursery(theirs, parent, warm=warm)
+        _be_nursery(theirs, parent, settings)
     theirs.close()
     return Nursery(pid, ours)
 
 
-def _be_nursery(sock: socket.socket, parent: int, *, warm: bool) -> NoReturn:
+def _be_nursery(sock: socket.socket, parent: int, settings: ServerSettings) -> NoReturn:
     status = 1
     try:
         kernel.die_with_parent(parent)
         from envkit.sandbox import nursery  # the imports it makes must not weigh on the parent
 
-        nursery.main(sock, warm=warm)
+        nursery.main(sock, warm=settings.warm, preload=settings.preload)
         status = 0
     finally:
         sys.stderr.flush()

@@ -22,7 +22,7 @@ import socket
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from importlib import import_module
 from typing import Any, Final, NoReturn
@@ -47,10 +47,13 @@ WARM: Final = (
 )
 
 
-def main(sock: socket.socket, *, warm: bool) -> None:
+type Preload = Sequence[tuple[str, Mapping[str, Any]]]
+
+
+def main(sock: socket.socket, *, warm: bool, preload: Preload = ()) -> None:
     """Warm up, then fork on request until the channel closes."""
     if warm:
-        _warm()
+        _warm(preload)
     asyncio.run(_serve(sock))
 
 
@@ -85,12 +88,14 @@ async def _serve(sock: socket.socket) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def _warm() -> None:
+def _warm(preload: Preload) -> None:
     """Do once what every child needs, then freeze it so that children share the pages."""
     _import_filelock()
     resolve(GATEWAY_MAIN)
     for path in WARM:
         resolve(path)()
+    for path, named in preload:
+        resolve(path)(**named)
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:
         raise RuntimeError(f"{threads} threads after warming; a fork of this process could hang")

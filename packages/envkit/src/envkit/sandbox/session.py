@@ -19,7 +19,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
@@ -49,6 +49,8 @@ _KEPT: Final = (
 """Environment of the fork server: its memory is copied into gateways, so no key may be in it."""
 
 Handler = Callable[[str, str], None]
+type Preload = Sequence[tuple[str, Mapping[str, Any]]]
+"""As `envkit.sandbox.spec.ServerSettings` has it."""
 
 
 @dataclass(slots=True)
@@ -187,12 +189,13 @@ async def forkserver(
     tmp: Path | None = None,
     roots: Sequence[Path] = (),
     turns: int = 0,
+    preload: Preload = (),
 ) -> AsyncGenerator[Server]:
     """Start a fork server; on leaving, everything it started is dead. ``log`` gets its complaints.
 
     ``tmp`` is where it and its trials put temporary files; a box has its own ``/tmp``. The
-    interpreters of ``roots`` are warm when it is ready. ``turns`` bounds how many trials work at
-    once, 0 for all.
+    interpreters of ``roots`` are warm when it is ready, and ``preload`` is done. ``turns`` bounds
+    how many trials work at once, 0 for all.
 
     Raises:
         SandboxUnavailable: it ended instead of saying it is ready; its last line says why.
@@ -207,6 +210,7 @@ async def forkserver(
         tmp=tmp,
         roots=roots,
         turns=turns,
+        preload=preload,
     )
     try:
         yield server
@@ -228,11 +232,18 @@ async def _start(
     tmp: Path | None = None,
     roots: Sequence[Path] = (),
     turns: int = 0,
+    preload: Preload = (),
 ) -> Server:
     stage = _make_stage(run)
     ours, theirs = socket.socketpair()
     settings = ServerSettings(
-        run=run, stage=stage, warm=warm, cgroups=cgroups, roots=tuple(roots), turns=turns
+        run=run,
+        stage=stage,
+        warm=warm,
+        cgroups=cgroups,
+        roots=tuple(roots),
+        turns=turns,
+        preload=tuple(preload),
     )
     ready: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
 

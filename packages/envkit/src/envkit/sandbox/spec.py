@@ -63,6 +63,8 @@ class ServerSettings:
     """Use control groups where the machine lets us make them; else rlimits alone hold."""
     turns: int = 0
     """How many trials work at once, see `envkit.sandbox.turns`; 0 for all."""
+    preload: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    """What else to do before the first fork: each a ``module:name`` and its keyword arguments."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
@@ -74,6 +76,7 @@ class ServerSettings:
         """Read back :meth:`to_dict`."""
         roots = tuple(Path(root) for root in data["roots"])
         fields: dict[str, Any] = {**data, "stage": Path(data["stage"]), "roots": roots}
+        fields["preload"] = tuple((path, named) for path, named in data.get("preload", ()))
         return cls(**fields)
 
 

@@ -17,6 +17,7 @@ from harbor.models.trial.config import (
 from envkit.fault import error_policy_overrides
 from envkit.sandbox import guard
 from envkit.task import load_task
+from envkit.trial import policy
 from envkit.trial.request import TrialRequest
 
 REPLAY = "envkit.agent.replay:ReplayAgent"
@@ -68,6 +69,13 @@ def _agent(request: TrialRequest) -> AgentConfig:
             kwargs=known,
             override_setup_timeout_sec=setup_s,
             override_timeout_sec=_longer_s(request),
+        )
+    if request.agent == policy.NAME:
+        return AgentConfig(
+            import_path=policy.AGENT,
+            kwargs=policy.kwargs_of(request),
+            override_setup_timeout_sec=setup_s,
+            override_timeout_sec=policy.agent_wall_s(request) + request.load.hold_s,
         )
     if ":" in request.agent:
         kwargs = dict(request.agent_args)

@@ -27,7 +27,7 @@ class TrialRequest:
     task_dir: Path
     trials_dir: Path
     agent: str
-    """``replay``, ``oracle``, ``nop`` or an import path ``module:Class``."""
+    """``replay``, ``oracle``, ``nop``, ``model`` or an import path ``module:Class``."""
     environment: str
     """Import path of the Harbor environment that the guard goes around."""
     budgets: Budgets = DEFAULT_BUDGETS
@@ -38,7 +38,7 @@ class TrialRequest:
     expected_tools: tuple[str, ...] = ()
     """All that the trial's servers must list; nothing where the world does not say."""
     agent_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Keyword arguments of an agent of the user's own."""
+    """Keyword arguments of ``model``, or of an agent of the user's own."""
     env_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Keyword arguments of an environment of the user's own."""
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from harbor.agents.base import BaseAgent
 from harbor.trial.hooks import TrialEvent, TrialHookEvent
@@ -25,11 +25,15 @@ from envkit.deadline import within
 from envkit.fault import EnvkitError, Fault, ModelFault, classify
 from envkit.sandbox.canary import Canary
 from envkit.sandbox.ledger import Ledger, ledger
+from envkit.trial import policy
 from envkit.trial.again import grade_again
 from envkit.trial.config import trial_config
 from envkit.trial.record import Attempt, Grade
 from envkit.trial.request import TrialRequest
 from envkit.trial.verdict import faults_of, phase_of_crash, result_of, rewards_of
+
+_CHECK_THEMSELVES: Final = ("replay", policy.NAME)
+"""Agents that look at the tools they are served, and fail as this would."""
 
 Hold = Callable[[], Awaitable[None]]
 
@@ -102,10 +106,10 @@ async def _before_agent(trial: Trial, request: TrialRequest, book: Ledger) -> No
 async def _check_tools(
     trial: Trial, request: TrialRequest, expected: tuple[str, ...], *, again: bool = False
 ) -> None:
-    """See that the trial's servers offer what its world says; replay does so itself."""
+    """See that the trial's servers offer what its world says, where the agent does not."""
     environment: Any = trial.agent_environment
     served = trial.task.config.environment.mcp_servers and isinstance(environment, HasToolEndpoint)
-    if request.agent == "replay" or not served or not (expected or again):
+    if request.agent in _CHECK_THEMSELVES or not served or not (expected or again):
         return
     budgets = request.budgets
     endpoint = await within("gateway_start", budgets.gateway_start_s, environment.tool_endpoint())
