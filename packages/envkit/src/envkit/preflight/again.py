@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 OWN: Final = frozenset(
-    {"as_json", "report_dir", "resume", "rerun_failed", "given"}
+    {"as_json", "report_dir", "resume", "rerun_failed", "given", "out", "events"}
     | {"baseline", "max_slowdown", "estimate", "junit", "markdown", "quarantine", "score_chaos"}
 )
 """Options that say how a command is run, and not what: each command has its own."""

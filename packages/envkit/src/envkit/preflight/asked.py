@@ -41,9 +41,11 @@ class Asked:
     rerun_of: Path | None = None
     """The directory of the run whose failed trials these are."""
     envkit: str = field(default=__version__)
+    command: str = "preflight"
+    """Of envkit, which alone can take it up again."""
 
 
-def as_asked(plan: Plan, options: Mapping[str, Any]) -> Asked:
+def as_asked(plan: Plan, options: Mapping[str, Any], command: str = "preflight") -> Asked:
     """A plan, and the digests of its tasks as they are now."""
     dirs = {spec.task_dir for spec in plan.specs} | {task.dir for task in plan.broken}
     return Asked(
@@ -53,6 +55,7 @@ def as_asked(plan: Plan, options: Mapping[str, Any]) -> Asked:
         concurrency=plan.concurrency,
         rerun_of=plan.rerun_of,
         tasks={str(path): _digest(path) for path in sorted(dirs)},
+        command=command,
     )
 
 
@@ -71,11 +74,11 @@ def write_asked(root: Path, asked: Asked) -> None:
         raise HarnessError(f"{root / RUN_NAME}: {error.strerror}; make room there") from error
 
 
-def read_asked(root: Path) -> Asked:
-    """Read back :func:`write_asked`.
+def read_asked(root: Path, command: str = "preflight") -> Asked:
+    """Read back :func:`write_asked`, for a command that takes a run up.
 
     Raises:
-        HarnessError: there is no run that this version can take up.
+        HarnessError: there is no run that this version and this command can take up.
     """
     path = root / RUN_NAME
     try:
@@ -90,6 +93,8 @@ def read_asked(root: Path) -> Asked:
         raise HarnessError(f"{path}: not what a run was asked for; start the run anew") from error
     if schema != SCHEMA:
         raise HarnessError(f"{path}: schema {schema}, this version takes up {SCHEMA}")
+    if asked.command != command:
+        raise HarnessError(f"{root}: is a run of envkit {asked.command}, not of envkit {command}")
     return asked
 
 

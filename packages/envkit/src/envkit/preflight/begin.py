@@ -11,6 +11,7 @@ import secrets
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from envkit.fault import HarnessError, SandboxUnavailable
 from envkit.preflight.again import (
@@ -29,6 +30,8 @@ from envkit.preflight.past import NOTHING, Past, take_up
 from envkit.preflight.place import Place, open_place, release, reopen_place
 from envkit.preflight.plan import KNOWN_ENVS, make_plan
 from envkit.preflight.types import Plan
+
+COMMAND: Final = "preflight"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +58,7 @@ def begin(options: Options) -> Start:
         return _resume(options, options.resume)
     token = secrets.token_hex(8)
     if options.rerun_failed:
-        asked = read_asked(options.rerun_failed)
+        asked = read_asked(options.rerun_failed, COMMAND)
         failed = failed_trials(options.rerun_failed, asked)
         return Start(
             options=rerun(options, options.given, asked),
@@ -69,7 +72,7 @@ def begin(options: Options) -> Start:
 
 
 def _resume(options: Options, root: Path) -> Start:
-    asked = read_asked(root)
+    asked = read_asked(root, COMMAND)
     if options.report_dir and options.report_dir.resolve() != root.resolve():
         raise HarnessError(
             f"--report {options.report_dir}: the run goes on in {root}; leave it out"
@@ -78,7 +81,7 @@ def _resume(options: Options, root: Path) -> Start:
     try:
         before = resumed(options, options.given, asked)
         _check_resumable(root, before)
-        _bury(asked.run_token)
+        bury(asked.run_token)
     except BaseException:
         release(place)
         raise
@@ -107,7 +110,7 @@ def _check_resumable(root: Path, options: Options) -> None:
         )
 
 
-def _bury(run_token: str) -> None:
+def bury(run_token: str) -> None:
     """Removes what a killed run left, before its token is used again."""
     from envkit.sandbox.reaper import reap_run
 
@@ -140,7 +143,7 @@ def plan_of(start: Start) -> tuple[Plan, tuple[Plan, ...]]:
 
 def past_of(start: Start, plan: Plan) -> Past:
     """What is done of a run; of a new one nothing, and what was asked is kept first."""
-    root, asked = start.place.root, as_asked(plan, to_keep(start.options))
+    root, asked = start.place.root, as_asked(plan, to_keep(start.options), COMMAND)
     if start.resumes is None:
         write_asked(root, asked)
         return NOTHING

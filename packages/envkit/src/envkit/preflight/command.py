@@ -12,6 +12,7 @@ import logging
 import shlex
 import sys
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,7 @@ from rich.text import Text
 
 from envkit.cli_extras import install_line, require
 from envkit.fault import EnvkitError
+from envkit.preflight.amended import Amend, Amended
 from envkit.preflight.begin import Start, armed, begin, check_machine, past_of, plan_of
 from envkit.preflight.chaos.command import score_chaos
 from envkit.preflight.interrupt import interruptible
@@ -40,6 +42,7 @@ from envkit.preflight.report_text import PLAIN_WIDTH, print_report
 from envkit.preflight.run import run
 from envkit.preflight.text import one_line
 from envkit.preflight.types import Launcher, Plan, Report, RunOptions, Verdict, View
+from envkit.trial import policy
 
 
 def preflight(options: Options) -> int:
@@ -97,20 +100,38 @@ def _run(start: Start, measures: Measures) -> Report:
     resumable = resumes(start.options)
     journal = Journal(start.place.root, cut_off=past.cut_off, resumable=resumable)
     try:
-        if levels:
-            return asyncio.run(interruptible(_ramp(plan, levels)))
-        view = _view(plan, past)
-        return asyncio.run(interruptible(run(plan, launcher, view, past=past, journal=journal)))
+        with _engine(plan, start) as amend:
+            if levels:
+                return asyncio.run(interruptible(_ramp(plan, levels, amend)))
+            work = run(
+                plan, Amended(launcher, amend), _view(plan, past), past=past, journal=journal
+            )
+            return asyncio.run(interruptible(work))
+    except EnvkitError as error:
+        return could_not_run([str(error)])
     finally:
         journal.close()
+
+
+def _engine(plan: Plan, start: Start) -> AbstractContextManager[Amend]:
+    """The engine that the trials ask, where they do."""
+    if plan.agent != policy.NAME:
+        return nullcontext(lambda spec: spec)
+    from envkit.preflight.engine import Serve, engine_for  # what it imports, no other agent needs
+
+    log = start.place.root / "engine.log"
+    return engine_for(plan, Serve(log=log, python=start.options.engine_python))
 
 
 def _view(plan: Plan, past: Past = NOTHING) -> View:
     return view_for(Console(stderr=True), len(past.remaining(plan)))
 
 
-def _ramp(plan: Plan, levels: tuple[Plan, ...]) -> Coroutine[Any, Any, Report]:
-    return run_ramp(plan, levels, partial(_launcher, past=NOTHING), _view)
+def _ramp(plan: Plan, levels: tuple[Plan, ...], amend: Amend) -> Coroutine[Any, Any, Report]:
+    def launcher(level: Plan) -> Launcher:
+        return Amended(_launcher(level, NOTHING), amend)
+
+    return run_ramp(plan, levels, launcher, _view)
 
 
 def _problems(plan: Plan) -> list[str]:

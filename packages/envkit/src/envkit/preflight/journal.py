@@ -33,10 +33,19 @@ JOURNAL_NAME: Final = "journal.jsonl"
 class Journal:
     """The journal of one process of a run."""
 
-    def __init__(self, root: Path, *, cut_off: int = 0, resumable: bool = True) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        cut_off: int = 0,
+        resumable: bool = True,
+        command: str = "preflight",
+    ) -> None:
         """Begin; ``cut_off`` attempts were under way when processes before this one ended."""
         self.resumable = resumable
         """Whether another process may go on with the run."""
+        self.command = command
+        """Of envkit, by which it does."""
         self._root = root
         self._began = time.monotonic()
         self._fd = -1

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from envkit.fault import HarnessError
 from envkit.preflight.levels import parse_levels
+from envkit.preflight.load import args_of
 from envkit.preflight.plan import Request
 from envkit.preflight.text import share
+from envkit.trial import policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,13 @@ class Options:
     agent_arg: tuple[str, ...] = ()
     """``name=value``"""
     env_arg: tuple[str, ...] = ()
+    engine: str = ""
+    """Of the agent ``model``: a URL, or ``vllm:`` and the directory of a model."""
+    model: str = ""
+    """Name it is served by."""
+    tokenizer: Path | None = None
+    engine_python: Path | None = None
+    """Interpreter that has vLLM."""
     resume: Path | None = None
     """The directory of a run that was killed, to go on with."""
     rerun_failed: Path | None = None
@@ -66,6 +76,8 @@ def check(options: Options) -> None:
         raise HarnessError("--ramp and --concurrency: a ramp names its own; name one")
     if options.ramp and options.chaos:
         raise HarnessError("--ramp and --chaos: a ramp measures sound trials; name one")
+    if options.agent != policy.NAME and {"engine", "model", "tokenizer"} & options.given:
+        raise HarnessError(f"--agent {options.agent}: only --agent model has an engine")
     levels_of(options)
 
 
@@ -107,5 +119,17 @@ def request(options: Options, trials: Path, token: str) -> Request:
         starts_per_s=options.starts_per_s,
         turns=options.turns,
         agent_args=options.agent_arg,
+        model_args=_model_args(options),
         env_args=options.env_arg,
+    )
+
+
+def _model_args(options: Options) -> dict[str, Any]:
+    if options.agent != policy.NAME:
+        return {}
+    from envkit.preflight.engine import model_args  # what it imports, no other agent needs
+
+    more = args_of("--agent-arg", options.agent_arg, own=True)
+    return model_args(
+        engine=options.engine, model=options.model, tokenizer=options.tokenizer, more=more
     )

@@ -70,7 +70,8 @@ async def run(
             view.notice(crowd)
         if journal and journal.resumable:
             view.notice(
-                f"should it be killed: envkit preflight --resume {shlex.quote(journal.root)}"
+                f"should it be killed: envkit {journal.command} --resume "
+                f"{shlex.quote(journal.root)}"
             )
         for task in plan.broken:
             view.notice(f"{task.name}: not run: {'; '.join(task.problems)}")
