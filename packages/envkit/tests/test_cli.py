@@ -20,20 +20,24 @@ from typer.testing import CliRunner
 from envkit import __version__, cli
 
 TASKS = Path(__file__).parents[3] / "tasks"
-COMMANDS = ("preflight", "show", "audit", "lint", "serve", "doctor")
+COMMANDS = ("preflight", "run", "show", "audit", "lint", "serve", "doctor")
 METAVAR = re.compile(
-    r"(PCT|NAME=VALUE|DIR|REPORT|FILE|RUN|SECONDS|SPEC|N|N,N,\.\.\.|<.*>|-h)( .*)?"
+    r"(PCT|NAME=VALUE|NAME|URL|DIR|REPORT|FILE|RUN|SECONDS|SPEC|N|N,N,\.\.\.|<.*>|-h)( .*)?"
 )
 WIDE = {"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"}
 
 PREFLIGHT_OPTIONS = """\
---agent replay (the oracle's tool calls over MCP), oracle, nop, or module:Class. [default: replay]
+--agent replay (the oracle's tool calls over MCP), oracle, nop, model, or module:Class. [default: replay]
 --concurrency Trials that live at once. [default: 6]
 --repeat Samples of each task. Default: fill the concurrency once.
 --limit Only the first tasks, by name.
 --max-fault-rate Share of attempts that may fault, in percent. [default: 0.5]
 --env local, unsafe-process (no isolation, for debugging), or module:Class. [default: local]
---agent-arg For an agent module:Class; may be repeated.
+--agent-arg For model or an agent module:Class; may be repeated.
+--engine Of --agent model: its engine, or vllm:DIR.
+--model Of --agent model: what the engine calls it.
+--tokenizer Of --agent model: its tokenizer and chat template.
+--engine-python Interpreter that has vLLM, for --engine vllm:DIR.
 --env-arg For an environment module:Class, the same way.
 --think-time Pause before calls: recorded, recorded*0.1, lognormal:MEDIAN_S,SIGMA or seconds.
 --hold Let each trial sit idle for so long; its servers must still answer then. [default: 0.0]

@@ -12,16 +12,16 @@ from __future__ import annotations
 import json
 import sys
 import traceback
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, NoReturn, cast
+from typing import Annotated, Any, Final, cast
 
 import typer
 
 from envkit import __version__
 from envkit.cli_audit import audit
-from envkit.cli_extras import install_line
+from envkit.cli_edge import edge, named
+from envkit.cli_run import run
 
 app = typer.Typer(
     name="envkit",
@@ -32,27 +32,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(audit)
-
-
-@contextmanager
-def edge(extra: str) -> Generator[None]:
-    """Turns what a user can set right into one line, and Ctrl-C into its exit code."""
-    from envkit.fault import EnvkitError
-
-    try:
-        yield
-    except EnvkitError as error:
-        fail(str(error))
-    except ModuleNotFoundError as error:
-        fail(install_line(error, extra))
-    except KeyboardInterrupt:
-        raise typer.Exit(130) from None
-
-
-def fail(line: str) -> NoReturn:
-    """One line on standard error, exit 2."""
-    print(f"envkit: {' '.join(line.split())}", file=sys.stderr)
-    raise typer.Exit(2)
+app.command()(run)
 
 
 def _version(wanted: bool) -> None:
@@ -74,16 +54,6 @@ FIELDS: Final = {"directory": "source", "report": "report_dir"}
 """Parameters of ``preflight`` that ``Options`` has under another name."""
 
 
-def _given(context: typer.Context) -> frozenset[str]:
-    """Which options were named, also with the value they have by default."""
-    named = (
-        name
-        for name in context.params
-        if getattr(context.get_parameter_source(name), "name", "DEFAULT") != "DEFAULT"
-    )
-    return frozenset(FIELDS.get(name, name) for name in named)
-
-
 @app.command()
 def preflight(
     context: typer.Context,
@@ -93,7 +63,7 @@ def preflight(
     agent: Annotated[
         str,
         typer.Option(
-            help="replay (the oracle's tool calls over MCP), oracle, nop, or module:Class."
+            help="replay (the oracle's tool calls over MCP), oracle, nop, model, or module:Class."
         ),
     ] = "replay",
     concurrency: Annotated[int, typer.Option(min=1, help="Trials that live at once.")] = 6,
@@ -111,7 +81,23 @@ def preflight(
     ] = "local",
     agent_arg: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="For an agent module:Class; may be repeated."),
+        typer.Option(
+            metavar="NAME=VALUE", help="For model or an agent module:Class; may be repeated."
+        ),
+    ] = None,
+    engine: Annotated[
+        str, typer.Option(metavar="URL", help="Of --agent model: its engine, or vllm:DIR.")
+    ] = "",
+    model: Annotated[
+        str, typer.Option(metavar="NAME", help="Of --agent model: what the engine calls it.")
+    ] = "",
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Of --agent model: its tokenizer and chat template."),
+    ] = None,
+    engine_python: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Interpreter that has vLLM, for --engine vllm:DIR."),
     ] = None,
     env_arg: Annotated[
         list[str] | None,
@@ -218,6 +204,7 @@ def preflight(
     with edge("run"):
         from envkit.preflight.command import preflight as run
         from envkit.preflight.options import Options
+        from envkit.trial.policy import absolute
 
         code = run(
             Options(
@@ -235,6 +222,10 @@ def preflight(
                 starts_per_s=starts_per_s,
                 turns=turns,
                 agent_arg=tuple(agent_arg or ()),
+                engine=absolute(engine),
+                model=model,
+                tokenizer=tokenizer,
+                engine_python=engine_python,
                 env_arg=tuple(env_arg or ()),
                 as_json=as_json,
                 report_dir=report,
@@ -249,7 +240,7 @@ def preflight(
                 quarantine=quarantine,
                 chaos=chaos,
                 score_chaos=score_chaos,
-                given=_given(context),
+                given=named(context, FIELDS),
             )
         )
         raise typer.Exit(code)
@@ -257,21 +248,35 @@ def preflight(
 
 @app.command()
 def show(
-    report: Annotated[
-        Path, typer.Argument(metavar="REPORT", help="A report.json, or the directory it lies in.")
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PATH",
+            help="A run, a store or segment of trajectories, a trial, or a preflight's report.",
+        ),
     ],
+    name: Annotated[
+        str | None,
+        typer.Option("--id", metavar="ID", help="One trajectory, by its id or a part of it."),
+    ] = None,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write its page here as well.")
     ] = None,
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="The model's tokenizer, where the run has no copy of it."),
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="Cut no text, however long.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Print the report of an earlier preflight again.
+    """Show trajectories, one of them turn by turn, or the report of an earlier preflight.
 
-    Exit codes: 0 it was shown, whatever it says, 2 there is no report to show.
+    Exit codes: 0 it was shown, whatever it says, 2 there is nothing to show.
     """
     with edge("run"):
         from envkit.cli_show import show as run
 
-        run(report, html)
+        run(path, html, name=name, tokenizer=tokenizer, full=full, as_json=as_json)
 
 
 @app.command()
@@ -375,7 +380,7 @@ def _misused(error: Exception, words: Sequence[str]) -> int:
 
 def _refusal(command: str, line: str) -> dict[str, Any]:
     """The document of a command that could not begin."""
-    if command == "preflight":
+    if command in ("preflight", "run"):
         from envkit.preflight.report import could_not_run
         from envkit.preflight.report_json import to_json
 

@@ -31,9 +31,14 @@ class Point:
     when: int = ENTERED
     phase: str = ""
     """Only where the function is given the event that a trial entered this phase."""
+    file: str = ""
+    """Only where it, or what called it, works on a file of such a name."""
 
 
 NOTE = "envkit.preflight.journal:Journal.note"
+WRITE, SYNC = "envkit.durable:write_part", "envkit.durable:sync_file"
+RENAME, LIST = "envkit.durable:publish", "envkit.durable:sync_directory"
+SEGMENT, RECORD = "segment-", "envkit.json"
 
 POINTS = {
     "preparing": Point(function="envkit.sandbox.prepare:prepare"),
@@ -47,6 +52,24 @@ POINTS = {
     "cleanup": Point(function="envkit.sandbox.session:_end"),
     "report": Point(function="envkit.preflight.place:write_whole"),
     "event": Point(function=NOTE),
+    "asked-on-disk": Point(function="envkit.preflight.asked:write_asked", when=LEFT),
+    "tokenizer": Point(function="envkit.run.rows:keep_tokenizer"),
+    "record-before-write": Point(function=WRITE, file=RECORD),
+    "record-before-fsync": Point(function=SYNC, file=RECORD),
+    "record-before-rename": Point(function=RENAME, file=RECORD),
+    "record-after-rename": Point(function=RENAME, file=RECORD, when=LEFT),
+    "segment-before-write": Point(function=WRITE, file=SEGMENT),
+    "segment-before-fsync": Point(function=SYNC, file=SEGMENT),
+    "segment-after-fsync": Point(function=SYNC, file=SEGMENT, when=LEFT),
+    "segment-before-rename": Point(function=RENAME, file=SEGMENT),
+    "segment-after-rename": Point(function=RENAME, file=SEGMENT, when=LEFT),
+    "segment-before-its-name-is-fsynced": Point(function=LIST, file=SEGMENT),
+    "segment-durable": Point(function=LIST, file=SEGMENT, when=LEFT),
+    "ended-but-not-said": Point(function="envkit.run.events:Events.ended"),
+    "ended-and-said": Point(function="envkit.run.events:Events.ended", when=LEFT),
+    "catching-up": Point(function="envkit.run.sink:Sink.catch_up"),
+    "any-fsync": Point(function=SYNC),
+    "any-rename": Point(function=RENAME, when=LEFT),
 }
 
 
@@ -63,7 +86,9 @@ def kill_at(point: Point, number: int) -> None:
     left = [number]
 
     def here(code: types.CodeType, *_: Any) -> None:
-        if not point.phase or _phase(inspect.currentframe()) == point.phase:
+        frame = inspect.currentframe()
+        found = frame.f_back if frame else None  # the function that called the callback
+        if point.phase in ("", _phase(found)) and point.file in _files(found):
             left[0] -= 1
             if left[0] == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -82,10 +107,19 @@ def _found(path: str) -> Callable[..., Any]:
     return found
 
 
-def _phase(callback: types.FrameType | None) -> str:
-    """Of the event that the function was entered with, which is what called the callback."""
-    entered = callback.f_back if callback else None
-    return getattr(entered.f_locals["event"], "phase", "") if entered else ""
+def _phase(frame: types.FrameType | None) -> str:
+    """Of the event that the function was entered with."""
+    return getattr(frame.f_locals.get("event"), "phase", "") if frame else ""
+
+
+def _files(frame: types.FrameType | None) -> str:
+    """Names of the files that the function and its two callers work on."""
+    names: list[str] = []
+    for _ in range(3):
+        if frame is not None:
+            names += [str(frame.f_locals.get(name, "")) for name in ("part", "path")]
+            frame = frame.f_back
+    return " ".join(names)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a trial that ended to its row: the episode that its process left, and what it was worth.
+
+Contract: every trial that ended has a row, and no more than its own last attempt is in it. Without
+an episode, or with one that is not what was written, the row has no tokens and its reward is not
+valid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from envkit import __version__
+from envkit.agent.loaded import Voice
+from envkit.agent.settings import ModelSettings
+from envkit.fault import Phase, classify
+from envkit.trajectory.episode_file import EPISODE_NAME, read_episode
+from envkit.trajectory.errors import TrajectoryError
+from envkit.trajectory.types import Episode, Identity, Limits, Trajectory
+from envkit.trial.joined import join, nothing_seen
+from envkit.trial.record import TrialRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """What is the same for all rows of a run, or of a task."""
+
+    identity: Identity
+    """Of a trial whose loop never began."""
+    limits: Limits
+    tasks: Mapping[str, str]
+    """Digests, by trial."""
+
+    def row(self, record: TrialRecord) -> Trajectory:
+        """The row of a trial.
+
+        Raises:
+            OSError: its episode is there and cannot be read.
+        """
+        record, identity, episode = self._seen(record)
+        who = replace(identity, task_digest=self.tasks.get(record.trial_id, ""))
+        group, _, _ = record.trial_id.rpartition("__")
+        return join(record, who, episode, group_id=group)
+
+    def _seen(self, record: TrialRecord) -> tuple[TrialRecord, Identity, Episode]:
+        nothing = nothing_seen(self.limits)
+        try:
+            return record, *read_episode(record.trial_dir / "agent" / EPISODE_NAME)
+        except FileNotFoundError:
+            return record, self.identity, nothing
+        except TrajectoryError as error:
+            fault = record.fault or classify(error, Phase.ACT)
+            invalid = replace(record, reward_valid=False, fault=fault)
+            return invalid, self.identity, nothing
+
+
+def ground_of(settings: ModelSettings, voice: Voice, tasks: Mapping[str, str]) -> Ground:
+    """Of a run whose agents are set so."""
+    template = voice.template
+    identity = Identity(
+        trajectory_id="",
+        group_id="",
+        sample=0,
+        task="",
+        harness=f"envkit {settings.toolbelt}",
+        harness_version=__version__,
+        tokenizer_digest=template.tokenizer_digest,
+        template_digest=template.template_digest,
+        template_family=template.family,
+        sampling=settings.sampling,
+    )
+    return Ground(identity=identity, limits=settings.limits, tasks=tasks)
+
+
+def keep_tokenizer(root: Path, voice: Voice) -> None:
+    """Leave a copy under the run's directory, so that text can be made of its ids for ever."""
+    template = voice.template
+    place = root / "tokenizers" / template.tokenizer_digest
+    if place.exists():
+        return
+    part = place.with_name(f".{place.name}.part")
+    template.save(part)
+    part.replace(place)
