@@ -20,6 +20,7 @@ from envkit.trajectory.types import Finish, Floats, Ids, Kind, Segment, Stream
 
 LOGPROB_SLACK: Final = 1e-4
 """Above zero: what rounding in the engine's float16 makes of a probability of one."""
+INT32_MOST: Final = 2**31 - 1
 
 
 class TokenStream:
@@ -120,7 +121,7 @@ class TokenStream:
     ) -> None:
         if self._segments and turn < self._segments[-1].turn:
             raise HarnessError(f"turn {turn} comes after turn {self._segments[-1].turn}")
-        if min(ids) < 0 or max(ids) > np.iinfo(np.int32).max:
+        if min(ids) < 0 or max(ids) > INT32_MOST:
             raise HarnessError(f"turn {turn}: an id of a {kind} segment is no token's")
         start = len(self)
         self.prompt.extend(ids)

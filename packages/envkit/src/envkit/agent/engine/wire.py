@@ -11,7 +11,7 @@ Sources: ``vllm/entrypoints/scale_out/token_in_token_out/protocol.py`` and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import orjson
@@ -35,14 +35,18 @@ class Generate:
     def __init__(self, options: EngineOptions) -> None:
         self._options = options
         self._echoed = False
+        self._tail = Tail()
 
     def body(self, asked: Asked, model: str, name: str) -> Body:
         """The request, under a name of its own at each try.
 
         The prompt is said back only once: after that, its length will do.
         """
-        fields: dict[str, Any] = {
-            "request_id": name,
+        tail = self._tail.of(asked, (model, self._echoed), lambda: self._fields(asked, model))
+        return _with_prompt(b'{"token_ids":[', asked, name, tail)
+
+    def _fields(self, asked: Asked, model: str) -> dict[str, Any]:
+        return {
             "model": model,
             "sampling_params": {
                 **_common(asked),
@@ -53,7 +57,6 @@ class Generate:
             "return_token_ids": not self._echoed,
             **_streaming(self._options),
         }
-        return _with_prompt(b'{"token_ids":[', asked, fields)
 
     def aborted_as(self, request_id: str) -> str:
         """What the engine calls the request."""
@@ -99,11 +102,15 @@ class Completions:
 
     def __init__(self, options: EngineOptions) -> None:
         self._options = options
+        self._tail = Tail()
 
     def body(self, asked: Asked, model: str, name: str) -> Body:
         """The request, under a name of its own at each try."""
-        fields: dict[str, Any] = {
-            "request_id": name,
+        tail = self._tail.of(asked, (model,), lambda: self._fields(asked, model))
+        return _with_prompt(b'{"prompt":[', asked, name, tail)
+
+    def _fields(self, asked: Asked, model: str) -> dict[str, Any]:
+        return {
             "model": model,
             **_common(asked),
             "logprobs": asked.sampling.top_logprobs,
@@ -113,7 +120,6 @@ class Completions:
             **_streaming(self._options),
             **_interval(self._options),
         }
-        return _with_prompt(b'{"prompt":[', asked, fields)
 
     def aborted_as(self, request_id: str) -> str:
         """What the engine calls the request."""
@@ -151,6 +157,23 @@ type Body = tuple[bytes, bytearray, bytes]
 """Parts of a request's body. The middle one is the prompt's own text, which is not copied."""
 
 
+class Tail:
+    """What follows the prompt and the request's name: the same from turn to turn, so kept."""
+
+    __slots__ = ("_key", "_text")
+
+    def __init__(self) -> None:
+        self._key: object = None
+        self._text = b""
+
+    def of(self, asked: Asked, also: tuple[object, ...], fields: Callable[[], object]) -> bytes:
+        """The text of ``fields``, which depend on what is asked and on ``also``."""
+        key = (asked.max_tokens, tuple(asked.stop_ids), asked.sampling, also)
+        if key != self._key:
+            self._key, self._text = key, orjson.dumps(fields())[1:]
+        return self._text
+
+
 def _common(asked: Asked) -> dict[str, Any]:
     return {
         **shaping(asked.sampling),
@@ -173,8 +196,8 @@ def _interval(options: EngineOptions) -> dict[str, Any]:
     return {"stream_interval": options.stream_interval} if options.stream else {}
 
 
-def _with_prompt(head: bytes, asked: Asked, fields: dict[str, Any]) -> Body:
-    return head, asked.prompt.text, b"]," + orjson.dumps(fields)[1:]
+def _with_prompt(head: bytes, asked: Asked, name: str, tail: bytes) -> Body:
+    return head, asked.prompt.text, b'],"request_id":%b,%b' % (orjson.dumps(name), tail)
 
 
 def _events(answer: Answer, payloads: Sequence[bytes], asked: Asked) -> list[dict[str, Any]]:
