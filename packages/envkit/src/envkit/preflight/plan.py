@@ -63,7 +63,7 @@ class Request:
     model_args: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """More keyword arguments of ``model``, which those before replace."""
     gated: bool = True
-    """Held to its fault rate and its concurrency."""
+    """Held to its fault rate and its concurrency, and to verifiers that grade alike."""
     env_args: tuple[str, ...] = ()
     """The same for an environment."""
 
@@ -73,7 +73,7 @@ class Request:
             think=self.think,
             hold_s=self.hold_s,
             canary=self.run_token,
-            grade_twice=self.grade_twice or (sample == 0 and (self.repeat or 0) > 1),
+            grade_twice=self.grade_twice or (self.gated and sample == 0 and (self.repeat or 0) > 1),
             seed=self.seed,
         )
 

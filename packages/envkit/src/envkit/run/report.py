@@ -63,7 +63,7 @@ def _lines(report: RunReport) -> Iterator[str]:
     speed = f", {rate:,.0f} tokens/s a request" if rate else ""
     yield (
         f"{figures.sampled_tokens:,} of {sum(each.tokens for each in seen):,} tokens sampled: "
-        f"a trajectory {_spread(figures.quantiles('sampled_tokens'))}{speed}"
+        f"of a trajectory {_spread(figures.quantiles('sampled_tokens'))}{speed}"
     )
     calls, good = sum(each.calls for each in seen), figures.calls_ok
     unread = count(sum(each.unread for each in seen), "problem")
