@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envkit.show.plain import plain, shorten
+from envkit.show.plain import Cut, plain, shorten
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_nothing_is_left_that_moves_a_cursor_or_reorders(text: str) -> None:
 
 @given(st.text(st.sampled_from("ab \n"), max_size=400))
 def test_a_shortened_text_begins_and_ends_as_the_whole(text: str) -> None:
-    short = shorten(text, lines=4, characters=60)
+    short = shorten(text, Cut(lines=4, characters=60))
     whole = text.strip("\n")
     assert whole.startswith(short.head)
     assert whole.endswith(short.tail)
@@ -44,7 +44,7 @@ def test_a_shortened_text_begins_and_ends_as_the_whole(text: str) -> None:
 
 def test_what_is_left_out_is_counted() -> None:
     text = "\n".join(f"line {number}" for number in range(100))
-    short = shorten(text, lines=9, characters=10_000)
+    short = shorten(text, Cut(lines=9, characters=10_000))
     assert short.head == "\n".join(text.split("\n")[:6])
     assert short.tail == "\n".join(text.split("\n")[-3:])
     missing = len(text) - len(short.head) - len(short.tail)

@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Final
 
 from envkit.preflight.markup import Child, Html, el
-from envkit.preflight.page_parts import table
+from envkit.preflight.page_parts import folded, table
 from envkit.preflight.report_html import POLICY
 from envkit.preflight.text import seconds
 from envkit.show.facts import facts, reward, visible
@@ -46,7 +46,7 @@ def listing_html(listing: Listing) -> str:
     rest = len(listing.lines) - len(shown)
     return _document(
         "envkit show: trajectories",
-        el("h1", f"{len(listing.lines)} trajectories"),
+        el("h1", listing.title),
         _pairs(pairs),
         el("ul", damaged) if damaged else "",
         table(head, [_row(each) for each in shown], numbers={3, 4, 5, 6, 7}),
@@ -89,10 +89,11 @@ def _story(story: Story, name: str) -> Iterator[Child]:
     end = max((each.stop for each in story.course), default=0.0)
     yield from _strip("Time", story.course, end, story.seconds, seconds)
     whole = float(story.trajectory.episode.limits.context_tokens)
-    yield from _strip("Context", story.stream, whole, story.tokens, lambda n: f"{n:,.0f}")
+    yield from _strip("Context", story.stream, whole, story.tokens, "{:,.0f}".format)
     yield el("h2", "Prompt")
-    yield el("p", f"{story.prompt_tokens:,} tokens", class_="dim")
-    yield text(story.prompt, "thinking", **PROMPT) if story.prompt is not None else ""
+    size = f"{story.prompt_tokens:,} tokens"
+    prompt = None if story.prompt is None else text(story.prompt, cut_to=PROMPT)
+    yield el("p", size, class_="dim") if prompt is None else folded(size, prompt)
     yield el("h2", "Turns")
     yield [turn_html(each) for each in story.turns]
     if story.unlikely:

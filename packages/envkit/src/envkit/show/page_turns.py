@@ -4,23 +4,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from envkit.preflight.markup import Child, Html, el
 from envkit.preflight.page_parts import folded
 from envkit.preflight.text import count, seconds
 from envkit.show.facts import arguments, blocks, cut, outcome, turn_facts
 from envkit.show.parts import Call, Told, Turn
-from envkit.show.plain import plain, shorten
+from envkit.show.plain import USUAL, Cut, plain, shorten
 
 MOST: Final = 400_000
 """Characters of one text on the page; the JSON has all of it."""
 
 
-def text(said: str, kind: str = "", **cut_to: Any) -> Html:
+def text(said: str, kind: str = "", cut_to: Cut = USUAL) -> Html:
     """A text; of a long one the beginning and the end, and all of it a click away."""
     said = plain(said).strip("\n")
-    short = shorten(said, **cut_to)
+    short = shorten(said, cut_to)
     if not short.left_out:
         return _pre(said, kind)
     rest = len(said) - MOST

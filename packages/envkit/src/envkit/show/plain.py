@@ -15,11 +15,6 @@ from envkit.preflight.text import UNSAFE, count
 
 KEPT: Final = frozenset("\n\t\u200c\u200d")
 """Of the unsafe categories: lines, and what joins letters and pictures."""
-LINES: Final = 14
-CHARACTERS: Final = 1400
-"""Of one text; about a third of a screen."""
-HEAD: Final = 2 / 3
-"""Of what is shown; the rest is its end."""
 
 
 def plain(text: str) -> str:
@@ -37,6 +32,22 @@ def _plain(char: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """How much of a text is shown."""
+
+    lines: int = 14
+    """About a third of a screen."""
+    characters: int = 1400
+    head: float = 2 / 3
+    """Of what is shown; the rest is its end."""
+
+
+USUAL: Final = Cut()
+PROMPT: Final = Cut(lines=44, characters=4000, head=0.2)
+"""What is asked stands at a prompt's end, behind the tools."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Shortened:
     """A text with its middle left out."""
 
@@ -46,12 +57,11 @@ class Shortened:
     """How much, in words; empty where nothing is."""
 
 
-def shorten(
-    text: str, *, lines: int = LINES, characters: int = CHARACTERS, head: float = HEAD
-) -> Shortened:
+def shorten(text: str, to: Cut = USUAL) -> Shortened:
     """At most so many lines and characters of a text, from its beginning and its end."""
     text = text.strip("\n")
     rows = text.split("\n")
+    lines, characters, head = to.lines, to.characters, to.head
     if len(rows) <= lines and len(text) <= characters:
         return Shortened(head=text)
     first, last = int(lines * head), lines - int(lines * head)
@@ -67,7 +77,3 @@ def shorten(
     whole = cut.strip("\n").count("\n") + 1 if "\n" in cut else 0
     more = f"{count(whole, 'line')}, " if whole else ""
     return Shortened(head=start, tail=tail, left_out=f"{more}{count(len(cut), 'character')}")
-
-
-PROMPT: Final = {"lines": 30, "characters": 3000, "head": 0.3}
-"""How a prompt is cut: what is asked stands at its end, behind the tools."""

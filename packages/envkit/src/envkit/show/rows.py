@@ -44,6 +44,11 @@ class Listing:
     damaged: tuple[str, ...]
     """Rows and files that cannot be read, and why."""
 
+    @property
+    def title(self) -> str:
+        """How many there are."""
+        return "1 trajectory" if len(self.lines) == 1 else f"{len(self.lines)} trajectories"
+
 
 def listing(found: Iterable[Row]) -> Listing:
     """Read one after the other; one is in memory at a time."""

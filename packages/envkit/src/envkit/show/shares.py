@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from envkit.show.parts import Share, Stretch
-from envkit.trajectory.types import Episode, Kind
+from envkit.trajectory.types import EngineRequest, Episode, Kind
 
 
 def tokens(episode: Episode) -> tuple[Share, ...]:
@@ -56,15 +56,7 @@ def stream(episode: Episode) -> tuple[Stretch, ...]:
 
 def course(episode: Episode) -> tuple[Stretch, ...]:
     """Requests and calls by when they were."""
-    found = [
-        Stretch(
-            kind="model",
-            start=each.started_s,
-            stop=each.started_s + each.seconds,
-            title=f"turn {each.turn} sampled for {each.seconds:.2f} s",
-        )
-        for each in episode.requests
-    ]
+    found = [part for each in episode.requests for part in _request(each)]
     found += [
         Stretch(
             kind="tool" if each.ok else "failed",
@@ -75,3 +67,15 @@ def course(episode: Episode) -> tuple[Stretch, ...]:
         for each in episode.calls
     ]
     return tuple(sorted(found, key=lambda each: each.start))
+
+
+def _request(each: EngineRequest) -> tuple[Stretch, ...]:
+    """What came before its first token, where that is known, and the rest."""
+    first = each.first_token_s if each.first_token_s < each.seconds else 0.0
+    starts, ends = each.started_s, each.started_s + each.seconds
+    title = f"turn {each.turn} sampled for {each.seconds:.2f} s"
+    rest = Stretch(kind="model", start=starts + first, stop=ends, title=title)
+    if not first:
+        return (rest,)
+    title = f"turn {each.turn} waited {first:.2f} s for its first token"
+    return Stretch(kind="first-token", start=starts, stop=starts + first, title=title), rest

@@ -79,12 +79,9 @@ def one(source: Source, name: str) -> Trajectory:
     """
     if source.kind == "store":
         return _stored(source.path, name)
-    found = {each.identity.trajectory_id: each for each in rows(source) if _good(each)}
+    good = (each for each in rows(source) if isinstance(each, Trajectory))
+    found = {each.identity.trajectory_id: each for each in good}
     return found[_named(name, tuple(found), source.path)]
-
-
-def _good(row: Row) -> bool:
-    return isinstance(row, Trajectory)
 
 
 def _stored(directory: Path, name: str) -> Trajectory:

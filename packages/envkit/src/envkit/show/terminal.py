@@ -7,9 +7,9 @@ of them is missing, unless all is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.padding import Padding
@@ -20,7 +20,7 @@ from envkit.preflight.columns import columns
 from envkit.preflight.text import count, one_line, seconds
 from envkit.show.facts import arguments, blocks, cut, facts, outcome, reward, turn_facts, visible
 from envkit.show.parts import Call, Share, Story, Told, Turn
-from envkit.show.plain import PROMPT, plain, shorten
+from envkit.show.plain import PROMPT, USUAL, Cut, plain, shorten
 from envkit.show.rows import Line, Listing, summary
 from envkit.trajectory.types import ParseFault, Stop
 
@@ -49,14 +49,10 @@ def print_listing(listing: Listing, console: Console) -> None:
     console.print()
     for each in listing.damaged:
         console.print(Text(f"damaged  {one_line(each, 400)}", style="red"))
-    console.print(
-        Text(
-            count(len(listing.lines), "trajectory").replace("trajectorys", "trajectories"),
-            style="bold",
-        )
-    )
-    console.print(_pairs(summary(listing.lines) if listing.lines else []))
-    console.print(Text("one of them: --id ID", style="dim"))
+    console.print(Text(listing.title, style="bold"))
+    if listing.lines:
+        console.print(_pairs(summary(listing.lines)))
+        console.print(Text("one of them turn by turn: --id ID", style="dim"))
 
 
 def _table(lines: tuple[Line, ...]) -> Table:
@@ -72,7 +68,7 @@ def _table(lines: tuple[Line, ...]) -> Table:
     )
     for each in lines:
         table.add_row(
-            Text(one_line(each.trajectory_id, 60)),
+            Text(one_line(each.trajectory_id, 120)),
             _reward(each),
             str(each.turns),
             str(each.calls),
@@ -91,7 +87,8 @@ _STOPS: Final = MappingProxyType({Stop.FAULT: "red", Stop.FINAL: "green"})
 def _reward(line: Line) -> Text:
     if line.reward is None:
         return Text("none", style="red")
-    return Text(f"{line.reward:.3g}", style="" if line.reward_valid else "red strike")
+    valid = line.reward_valid
+    return Text(f"{line.reward:.3g}{'' if valid else ' invalid'}", style="" if valid else "red")
 
 
 def _pairs(pairs: list[tuple[str, str]]) -> Table:
@@ -119,13 +116,13 @@ def _story(story: Story, full: bool) -> Iterator[RenderableType]:
         yield Text(one_line(note, 300), style="yellow")
     yield Text()
     yield _Bar("time", story.seconds, seconds)
-    yield _Bar("context", story.tokens, lambda amount: f"{amount:,.0f}")
+    yield _Bar("context", story.tokens, "{:,.0f}".format)
     yield Text()
     yield _head("prompt", f"{story.prompt_tokens:,} tokens")
     if story.prompt is not None:
-        yield _text(story.prompt, "dim", full, **PROMPT)
+        yield _text(story.prompt, "dim", full, cut_to=PROMPT)
     for turn in story.turns:
-        yield from _turn(turn, story, full)
+        yield from _turn(turn, full)
     yield from _end(story)
 
 
@@ -133,7 +130,7 @@ def _head(title: str, said: str) -> Text:
     return Text.assemble((f"── {title} ", "bold"), (f"── {said}", "dim"))
 
 
-def _turn(turn: Turn, story: Story, full: bool) -> Iterator[RenderableType]:
+def _turn(turn: Turn, full: bool) -> Iterator[RenderableType]:
     yield Text()
     yield _head(f"turn {turn.number}", ", ".join(turn_facts(turn)))
     if turn.faults and turn.text is not None:
@@ -182,11 +179,13 @@ def _told(told: Told, full: bool) -> RenderableType:
     return Group(head, _text(told.text, "magenta", full, left=6)) if told.text else head
 
 
-def _text(text: str, style: str, full: bool, *, left: int = 3, **cut_to: Any) -> RenderableType:
+def _text(
+    text: str, style: str, full: bool, *, left: int = 3, cut_to: Cut = USUAL
+) -> RenderableType:
     """A text that begins to the right of ours, however it is folded."""
     if full:
         return Padding(Text(plain(text).strip("\n"), style=style), (0, 0, 0, left))
-    short = shorten(plain(text), **cut_to)
+    short = shorten(plain(text), cut_to)
     parts = [Text(short.head, style=style)]
     if short.left_out:
         parts += [
@@ -216,7 +215,7 @@ def _end(story: Story) -> Iterator[RenderableType]:
 class _Bar:
     """A line of blocks, each share as long as it is large, and what they are."""
 
-    def __init__(self, name: str, shares: tuple[Share, ...], said: Any) -> None:
+    def __init__(self, name: str, shares: tuple[Share, ...], said: Callable[[float], str]) -> None:
         self._name, self._shares, self._said = name, shares, said
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
