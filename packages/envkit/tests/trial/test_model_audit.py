@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An audit of a trial of every stop, budget and fault: what it finds is what a table says.
+
+The table, ``tests/audit/model_trials.toml``, is written from what happens in them. The same is
+asked of their trial directories and of the rows of a store that they are joined into.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from envkit.agent.loaded import voice
+from envkit.audit import examine
+from envkit.audit.read import read
+from envkit.audit.types import Run
+from envkit.show.source import rows, source_of
+from envkit.trajectory.types import Trajectory
+from envkit.trajectory.writer import Writer
+
+from .scripted_model import play_all
+from .test_model_agent import PLAYS, STRUCK
+from .tiny import lend_parts
+
+pytestmark = pytest.mark.integration
+
+TABLE = tomllib.loads((Path(__file__).parents[1] / "audit/model_trials.toml").read_text())
+FOUND = {**TABLE["stops"], **TABLE["calls"], **TABLE["faults"]}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audited:
+    """What an audit says of trials, by the names of their plays."""
+
+    found: dict[str, list[str]]
+    runs: dict[str, Run]
+    unreadable: int
+
+
+def audited(root: Path) -> Audited:
+    report = examine(root)
+    found = dict[str, list[str]]()
+    for each in report.findings:
+        found.setdefault(play_of(each.run), []).append(f"{each.detector} {each.owner.value}")
+    runs = {play_of(each.id): each for each in read(root) if isinstance(each, Run)}
+    return Audited(found=found, runs=runs, unreadable=len(report.unreadable))
+
+
+def play_of(run: str) -> str:
+    return run.rsplit("/", 1)[-1].split(".")[0]
+
+
+@pytest.fixture(scope="module")
+def trials(boxes: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("audited")
+    play_all(root, PLAYS)
+    return root
+
+
+@pytest.fixture(scope="module")
+def struck(reach: None, tmp_path_factory: pytest.TempPathFactory) -> Audited:
+    root = tmp_path_factory.mktemp("struck")
+    with pytest.MonkeyPatch.context() as patch:
+        lend_parts(patch)
+        play_all(root, STRUCK, env="faulty_box:FaultyEnvironment")
+    return audited(root / "out")
+
+
+@pytest.fixture(scope="module")
+def directories(trials: Path) -> Audited:
+    return audited(trials / "out")
+
+
+@pytest.fixture(scope="module")
+def store(trials: Path, tmp_path_factory: pytest.TempPathFactory) -> Audited:
+    run = tmp_path_factory.mktemp("run")
+    source = source_of(trials / "out")
+    assert source is not None
+    with Writer.open(run / "trajectories") as writer:
+        for row in rows(source):
+            assert isinstance(row, Trajectory)
+            writer.append(row)
+    for model in (trials / "models").iterdir():
+        template = voice(model).template
+        template.save(run / "tokenizers" / template.tokenizer_digest)
+    return audited(run)
+
+
+def test_the_table_has_every_kind_of_trial() -> None:
+    assert set(FOUND) == {*PLAYS, *STRUCK}
+    assert {*TABLE["answered"]["yes"], *TABLE["answered"]["no"]} == set(FOUND)
+
+
+@pytest.mark.parametrize("where", ["directories", "store"])
+@pytest.mark.parametrize("name", PLAYS)
+def test_an_audit_finds_what_happened_and_nothing_else(
+    request: pytest.FixtureRequest, where: str, name: str
+) -> None:
+    seen: Audited = request.getfixturevalue(where)
+    assert seen.unreadable == 0
+    agrees(seen, name)
+
+
+@pytest.mark.parametrize("name", STRUCK)
+def test_an_audit_finds_what_was_struck_and_nothing_else(struck: Audited, name: str) -> None:
+    agrees(struck, name)
+
+
+def agrees(seen: Audited, name: str) -> None:
+    """What was found in one trial is what the table has of it."""
+    assert seen.found.get(name, []) == FOUND[name]
+    run = seen.runs[name]
+    assert run.answered is (name in TABLE["answered"]["yes"])
+    assert sum(call.failure is not None for call in run.calls) == TABLE["failed"].get(name, 0)
