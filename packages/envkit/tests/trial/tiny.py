@@ -104,6 +104,7 @@ def make_task(
     agent_s: float = 120,
     verifier_s: float = 60,
     secret: str = "",
+    verify: str = _VERIFY,
 ) -> Path:
     """A task directory under ``tasks``; the world is made beside it when it is not there."""
     _make_world(tasks / "worlds/tiny")
@@ -115,7 +116,7 @@ def make_task(
     _write(task / "environment/Dockerfile", "FROM scratch\n")
     _write(task / "solution/calls.jsonl", "".join(json.dumps(call) + "\n" for call in calls))
     _write(task / "solution/solve.sh", f"{_SOLVE}# {secret}\n")
-    _write(task / "tests/test.sh", f"{_VERIFY}# {secret}\n")
+    _write(task / "tests/test.sh", f"{verify}# {secret}\n")
     return task
 
 
