@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from envkit import __version__, cli
 
 TASKS = Path(__file__).parents[3] / "tasks"
-COMMANDS = ("preflight", "run", "show", "audit", "lint", "serve", "doctor")
+COMMANDS = ("preflight", "run", "proxy", "show", "audit", "lint", "serve", "doctor")
 METAVAR = re.compile(
     r"(PCT|NAME=VALUE|NAME|URL|DIR|REPORT|FILE|RUN|SECONDS|SPEC|N|N,N,\.\.\.|<.*>|-h)( .*)?"
 )

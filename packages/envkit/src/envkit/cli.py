@@ -21,6 +21,7 @@ import typer
 from envkit import __version__
 from envkit.cli_audit import audit
 from envkit.cli_edge import edge, named
+from envkit.cli_proxy import proxy
 from envkit.cli_run import run
 
 app = typer.Typer(
@@ -33,6 +34,7 @@ app = typer.Typer(
 )
 app.command()(audit)
 app.command()(run)
+app.command()(proxy)
 
 
 def _version(wanted: bool) -> None:
