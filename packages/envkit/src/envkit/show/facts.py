@@ -127,11 +127,15 @@ def _weights(story: Story) -> str:
     return f"weights {found[0]}" if len(found) == 1 else f"weights {found[0]} to {found[-1]}"
 
 
+SLOW: Final = 0.9
+"""Of a request: a first token that took so much of it says nothing beside its seconds."""
+
+
 def turn_facts(turn: Turn) -> Iterator[str]:
     """Tokens and seconds of a turn."""
     request = turn.request
     yield f"sampled {count(turn.sampled, 'token')} in {seconds(request.seconds)}"
-    if request.first_token_s < request.seconds:
+    if request.first_token_s < SLOW * request.seconds:
         yield f"first after {seconds(request.first_token_s)}"
     if request.tries > 1:
         yield f"{request.tries} tries"
@@ -139,7 +143,7 @@ def turn_facts(turn: Turn) -> Iterator[str]:
     yield f"context {request.prompt_tokens:,} to {ends:,}"
     if turn.waited_s >= 0.05:
         yield f"waited {seconds(turn.waited_s)} before"
-    yield f"mean logprob {turn.mean_logprob:.2f}"
+    yield f"logprob {turn.mean_logprob:.2f}"
     if request.finish != "stop":
         yield f"finish {request.finish}"
     for at, version in turn.weights:

@@ -51,7 +51,7 @@ class Listing:
 
 
 def listing(found: Iterable[Row]) -> Listing:
-    """Read one after the other; one is in memory at a time."""
+    """By task and sample; one is in memory at a time."""
     lines: list[Line] = []
     damaged: list[str] = []
     for row in found:
@@ -59,6 +59,7 @@ def listing(found: Iterable[Row]) -> Listing:
             lines.append(line_of(row))
         else:
             damaged.append(str(row))
+    lines.sort(key=lambda line: (line.task, line.sample, line.trajectory_id))
     return Listing(lines=tuple(lines), damaged=tuple(damaged))
 
 

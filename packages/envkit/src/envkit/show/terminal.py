@@ -202,11 +202,11 @@ def _end(story: Story) -> Iterator[RenderableType]:
         table = columns("turn", "logprob", left=("token",))
         for each in story.unlikely:
             token = Text.assemble(
-                (one_line(plain(each.before), 60), "dim"),
+                (visible(each.before), "dim"),
                 "⟦",
                 (visible(each.token), "bold"),
                 "⟧",
-                (one_line(plain(each.after), 30), "dim"),
+                (visible(each.after), "dim"),
             )
             table.add_row(str(each.turn), f"{each.logprob:.2f}", token)
         yield table
