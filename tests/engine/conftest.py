@@ -12,13 +12,17 @@ from envkit.agent.engine.serve import Served
 from . import policy
 from .served import exact, served
 
+FIRST_TEST_S = 1800
+"""It trains a policy (three minutes of one core), starts the engine and runs the trials."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All of this folder needs the engine."""
+    """All of this folder needs the engine; whichever comes first waits until it serves."""
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.engine)
+            item.add_marker(pytest.mark.timeout(FIRST_TEST_S))
 
 
 @pytest.fixture(scope="session")
