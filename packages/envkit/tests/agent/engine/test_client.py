@@ -80,10 +80,12 @@ def used(options: EngineOptions, use: Use) -> Any:
     return asyncio.run(run())
 
 
-async def sample(client: EngineClient, sampling: Sampling | None = None) -> Sampled:
+async def sample(
+    client: EngineClient, sampling: Sampling | None = None, *, most: int = 64
+) -> Sampled:
     return await client.sample(
         prompt_of(PROMPT),
-        max_tokens=64,
+        max_tokens=most,
         stop_ids=[2],
         sampling=sampling or Sampling(),
         request_id="trial-3.0",
@@ -312,13 +314,21 @@ def test_logprobs_of_another_distribution_are_refused_and_said_how_to_mend(
     engine: Scripted, protocol: str, sampling: Sampling
 ) -> None:
     async def use(client: EngineClient) -> Sampled:
-        return await sample(client, sampling)
+        return await sample(client, sampling, most=len(IDS))
 
     done: Sampled = used(options(engine, protocol=protocol), use)
     assert bool(done.logprobs.any()) is (sampling.temperature > 0.0)
     engine.play(Script(turns=[Turn(ids=IDS)], raw=True))
     with pytest.raises(OtherDistribution, match="--logprobs-mode processed_logprobs"):
         used(options(engine, protocol=protocol), use)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_an_engine_that_cuts_turns_short_is_refused(engine: Scripted, protocol: str) -> None:
+    """As vLLM does where the generation_config.json of a model says how long turns are."""
+    engine.play(Script(turns=[Turn(ids=IDS[:6], finish="length")]))
+    with pytest.raises(WrongStop, match="after 6 tokens where 64 were asked for"):
+        sampled(engine, protocol=protocol)
 
 
 def test_an_engine_is_asked_once_for_its_distribution(engine: Scripted) -> None:

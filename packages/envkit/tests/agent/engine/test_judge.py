@@ -136,6 +136,15 @@ def test_fewer_tokens_are_a_length_stop_where_the_engine_has_no_more_room() -> N
     answer = sound()
     edit(finish="length", ids=[7, 8, 9], named=[7, 8, 9])(answer)
     assert judge(answer).finish == "length"
+    full = len(asked().prompt.ids) + 3
+    assert judge(answer, context=full).finish == "length"
+
+
+def test_an_engine_that_caps_turns_by_itself_does_not_pass_for_a_limit_of_the_models() -> None:
+    answer = sound()
+    edit(finish="length", ids=[7, 8, 9], named=[7, 8, 9])(answer)
+    with pytest.raises(WrongStop, match="after 3 tokens where 10 were asked for"):
+        judge(answer, context=len(asked().prompt.ids) + 4)
 
 
 @pytest.mark.parametrize(
@@ -246,3 +255,13 @@ def test_every_sound_answer_is_taken_verbatim(
     assert sampled.weight_version.tolist() == [0] * cut + [1] * (len(ids) - cut)
     expected = np.array([each for _, each in tokens], dtype=np.float32)
     assert sampled.logprobs.tobytes() == np.minimum(expected, np.float32(0)).tobytes()
+
+
+def test_what_rounding_puts_above_zero_is_a_probability_of_one_in_alternatives_too() -> None:
+    answer = sound()
+    rounded: list[list[tuple[int, float]]] = [[(each, 5e-5)] for each in answer.ids]
+    edit(logprobs=[5e-5] * 3, alternatives=rounded)(answer)
+    sampling = Sampling(top_logprobs=1)
+    sampled = judged(answer, asked(sampling=sampling), vocabulary=512, version=-1)
+    assert sampled.topk_logprobs is not None
+    assert sampled.logprobs.max() == sampled.topk_logprobs.max() == 0.0

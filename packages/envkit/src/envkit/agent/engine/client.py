@@ -185,13 +185,18 @@ class EngineClient:
         queue_s = 0.0 if reply.first_at is None else first - sent
         queue_s = queue_s if answer.queue_s is None else answer.queue_s
         course = Course(
-            queued_s=min(sent - began + queue_s, ended - began),
+            queued_s=min(sent - began + max(queue_s, 0.0), ended - began),
             first_token_s=first - began,
             seconds=ended - began,
             tries=number,
         )
         return judged(
-            answer, asked, vocabulary=self._options.vocabulary, version=version, course=course
+            answer,
+            asked,
+            vocabulary=self._options.vocabulary,
+            version=version,
+            context=self._context,
+            course=course,
         )
 
     async def _posted(self, asked: Asked, name: str) -> Reply:

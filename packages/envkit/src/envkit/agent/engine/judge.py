@@ -51,17 +51,25 @@ AT_ONCE: Final = Course()
 
 
 def judged(
-    answer: Answer, asked: Asked, *, vocabulary: int, version: int, course: Course = AT_ONCE
+    answer: Answer,
+    asked: Asked,
+    *,
+    vocabulary: int,
+    version: int,
+    context: int = 0,
+    course: Course = AT_ONCE,
 ) -> Sampled:
     """The sample.
 
-    ``version`` is the weights' where the engine does not tell it by token. Raises EngineAborted,
-    EngineGarbage and the kinds of UntrainableSample.
+    ``version`` is the weights' where the engine does not tell it by token; ``context`` is the
+    longest stream that it takes, 0 where that is not known. Raises EngineAborted, EngineGarbage and
+    the kinds of UntrainableSample.
     """
     _check_end(answer)
     ids = _ids(answer, vocabulary)
     _check_prompt(answer, asked)
     _check_stop(answer, asked)
+    _check_length(answer, asked, context)
     top_ids, top_logprobs = _alternatives(answer, asked.sampling.top_logprobs)
     return Sampled(
         token_ids=ids,
@@ -126,6 +134,16 @@ def _check_stop(answer: Answer, asked: Asked) -> None:
         raise WrongStop("the engine went on after a stop token")
 
 
+def _check_length(answer: Answer, asked: Asked, context: int) -> None:
+    """A cap of the engine's own is no limit of the model's: its turn would look cut off by one."""
+    count, reached = len(answer.ids), len(asked.prompt.ids) + len(answer.ids)
+    if answer.finish == "length" and count < asked.max_tokens and reached < context:
+        raise WrongStop(
+            f"the engine ended a turn after {count} tokens where {asked.max_tokens} were asked for"
+            " and it has room: take max_new_tokens out of its generation_config.json"
+        )
+
+
 def _logprobs(answer: Answer) -> Floats:
     if answer.logprobs_missing or not answer.logprobs or None in answer.logprobs:
         raise NoLogprobs("the engine returned tokens without their logprobs")
@@ -187,5 +205,5 @@ def _alternatives(answer: Answer, count: int) -> tuple[Ids | None, Floats | None
         best = [each for each in row if each[1] > FLOOR]
         best = sorted(best, key=lambda each: -each[1])[:count]
         ids[place, : len(best)] = [each[0] for each in best]
-        logprobs[place, : len(best)] = [each[1] for each in best]
+        logprobs[place, : len(best)] = [min(each[1], 0.0) for each in best]
     return ids, logprobs
