@@ -100,7 +100,9 @@ def samples() -> Iterator[BaseException]:
             yield from below(child)
 
     for cls in below(EnvkitError):
-        yield cls("op", 1.0) if cls is DeadlineExceeded else cls("what, where\n  what to do")
+        texts = 3 if cls.__module__ == "envkit.trajectory.errors" else 1  # row, field, problem
+        made = ("op", 1.0) if cls is DeadlineExceeded else ("what, where\n  what to do",) * texts
+        yield cls(*made)
     yield from (DeadlineExceeded(op, 30.0) for op in [*OPERATIONS, "nobody_knows"])
     yield from (TimeoutError(), ConnectionResetError("peer"), MemoryError(), OSError(28, "full"))
     yield from (KeyError("k"), AgentTimeoutError("after 5 s"), EnvironmentStartTimeoutError("x"))
