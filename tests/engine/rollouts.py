@@ -77,9 +77,10 @@ def trial(
     url: str,
     tokenizer: Path,
     limits: Mapping[str, Any],
+    **more: Any,
 ) -> TrialSpec:
-    """One trial of the model at ``url``."""
-    settings = {"engine": url, "tokenizer": str(tokenizer), "limits": dict(limits)}
+    """One trial of the model at ``url``; ``more`` are further settings of its agent."""
+    settings = {"engine": url, "tokenizer": str(tokenizer), "limits": dict(limits), **more}
     return TrialSpec(
         trial_id=f"{name}-{task.name}__{sample:03}",
         task_dir=task,
