@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 from harbor.utils.trajectory_validator import TrajectoryValidator
+from harbor.viewer import create_app
+from starlette.testclient import TestClient
 
 from envkit.agent.hear import ear
 from envkit.agent.loaded import voice
@@ -123,6 +125,19 @@ def test_harbor_takes_its_trajectory_and_has_every_call_with_its_result(
     results: list[dict[str, Any]] = [each for found in seen for each in found]
     assert [each["source_call_id"] for each in results] == [each["tool_call_id"] for each in calls]
     assert ANSWER in results[1]["content"]
+
+
+@pytest.mark.parametrize("belt", TURNS)
+def test_harbors_viewer_opens_it(rows: dict[str, tuple[Trajectory, Path]], belt: str) -> None:
+    row, directory = rows[belt]
+    trial = f"/api/jobs/{directory.parent.name}/trials/{directory.name}"
+    with TestClient(create_app(directory.parents[1])) as viewer:
+        told = viewer.get(trial).json()
+        steps = viewer.get(f"{trial}/trajectory").json()["steps"]
+    assert told["verifier_result"]["rewards"] == {"reward": 1.0}
+    said = [step["message"] for step in steps if step["source"] == "agent"]
+    assert len(said) == row.episode.used.turns
+    assert said[-1] == ANSWER
 
 
 @pytest.mark.parametrize("belt", TURNS)

@@ -18,7 +18,8 @@ from envkit.fault import Owner
 from envkit.trajectory.types import Kind, Stop
 
 from ..engines.scripted import Order
-from .scripted_model import DONE, RAW, Play, Played, code, play_all
+from .conftest import PlayOnce
+from .scripted_model import DONE, RAW, Play, Played, code
 from .tiny import lend_parts
 
 pytestmark = pytest.mark.integration
@@ -103,17 +104,15 @@ STRUCK = {
 
 
 @pytest.fixture(scope="module")
-def played(boxes: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Played]:
-    return play_all(tmp_path_factory.mktemp("played"), PLAYS)
+def played(play_once: PlayOnce) -> dict[str, Played]:
+    return play_once("played", PLAYS)
 
 
 @pytest.fixture(scope="module")
-def struck(reach: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Played]:
+def struck(reach: None, play_once: PlayOnce) -> dict[str, Played]:
     with pytest.MonkeyPatch.context() as patch:
         lend_parts(patch)
-        return play_all(
-            tmp_path_factory.mktemp("struck"), STRUCK, env="faulty_box:FaultyEnvironment"
-        )
+        return play_once("struck", STRUCK, env="faulty_box:FaultyEnvironment")
 
 
 VALID = {

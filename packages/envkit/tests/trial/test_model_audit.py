@@ -21,8 +21,10 @@ from envkit.show.source import rows, source_of
 from envkit.trajectory.types import Trajectory
 from envkit.trajectory.writer import Writer
 
-from .scripted_model import play_all
+from .conftest import PlayOnce
+from .scripted_model import Played
 from .test_model_agent import PLAYS, STRUCK
+from .test_model_traps import PLAYS as TRAPS
 from .tiny import lend_parts
 
 pytestmark = pytest.mark.integration
@@ -54,48 +56,63 @@ def play_of(run: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def trials(boxes: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("audited")
-    play_all(root, PLAYS)
-    return root
+def trials(play_once: PlayOnce) -> list[dict[str, Played]]:
+    return [play_once("played", PLAYS), play_once("traps", TRAPS)]
 
 
 @pytest.fixture(scope="module")
-def struck(reach: None, tmp_path_factory: pytest.TempPathFactory) -> Audited:
-    root = tmp_path_factory.mktemp("struck")
+def struck(reach: None, play_once: PlayOnce) -> Audited:
     with pytest.MonkeyPatch.context() as patch:
         lend_parts(patch)
-        play_all(root, STRUCK, env="faulty_box:FaultyEnvironment")
-    return audited(root / "out")
+        return audited(out(play_once("struck", STRUCK, env="faulty_box:FaultyEnvironment")))
 
 
 @pytest.fixture(scope="module")
-def directories(trials: Path) -> Audited:
-    return audited(trials / "out")
+def directories(trials: list[dict[str, Played]]) -> Audited:
+    first, second = (audited(out(played)) for played in trials)
+    return Audited(
+        found=first.found | {n: each for n, each in second.found.items() if n not in PLAYS},
+        runs=second.runs | first.runs,
+        unreadable=first.unreadable + second.unreadable,
+    )
 
 
 @pytest.fixture(scope="module")
-def store(trials: Path, tmp_path_factory: pytest.TempPathFactory) -> Audited:
+def store(trials: list[dict[str, Played]], tmp_path_factory: pytest.TempPathFactory) -> Audited:
     run = tmp_path_factory.mktemp("run")
-    source = source_of(trials / "out")
-    assert source is not None
     with Writer.open(run / "trajectories") as writer:
-        for row in rows(source):
-            assert isinstance(row, Trajectory)
-            writer.append(row)
-    for model in (trials / "models").iterdir():
-        template = voice(model).template
-        template.save(run / "tokenizers" / template.tokenizer_digest)
+        for played in trials:
+            for row in stored(played):
+                if row.identity.trajectory_id not in writer:
+                    writer.append(row)
+            for mine in played.values():
+                template = voice(mine.model).template
+                template.save(run / "tokenizers" / template.tokenizer_digest)
     return audited(run)
 
 
+def out(played: dict[str, Played]) -> Path:
+    """Directory of all the trials of a run."""
+    return next(iter(played.values())).directory.parent
+
+
+def stored(played: dict[str, Played]) -> list[Trajectory]:
+    """Their last attempts, joined with their records."""
+    source = source_of(out(played))
+    assert source is not None
+    found = list(rows(source))
+    good = [row for row in found if isinstance(row, Trajectory)]
+    assert len(good) == len(found) == len(played)
+    return good
+
+
 def test_the_table_has_every_kind_of_trial() -> None:
-    assert set(FOUND) == {*PLAYS, *STRUCK}
+    assert set(FOUND) == {*PLAYS, *STRUCK, *TRAPS}
     assert {*TABLE["answered"]["yes"], *TABLE["answered"]["no"]} == set(FOUND)
 
 
 @pytest.mark.parametrize("where", ["directories", "store"])
-@pytest.mark.parametrize("name", PLAYS)
+@pytest.mark.parametrize("name", [*PLAYS, *(name for name in TRAPS if name not in PLAYS)])
 def test_an_audit_finds_what_happened_and_nothing_else(
     request: pytest.FixtureRequest, where: str, name: str
 ) -> None:

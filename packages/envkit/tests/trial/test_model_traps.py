@@ -15,7 +15,8 @@ from envkit.fault import Owner
 from envkit.trajectory.types import Kind, Stop
 
 from ..engines.scripted import Order
-from .scripted_model import DONE, Play, Played, play_all
+from .conftest import PlayOnce
+from .scripted_model import DONE, Play, Played
 
 pytestmark = pytest.mark.integration
 
@@ -35,8 +36,8 @@ PLAYS = {
 
 
 @pytest.fixture(scope="module")
-def played(boxes: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Played]:
-    return play_all(tmp_path_factory.mktemp("traps"), PLAYS)
+def played(play_once: PlayOnce) -> dict[str, Played]:
+    return play_once("traps", PLAYS)
 
 
 def generated(mine: Played) -> list[dict[str, Any]]:
