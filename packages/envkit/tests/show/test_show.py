@@ -96,6 +96,15 @@ def test_an_invalid_reward_says_whose_fault_it_is(envkit: Any, run: Path) -> Non
     assert "EngineUnreachable, the engine's, in act: connection refused" in said
 
 
+def test_a_call_that_failed_says_so_on_every_medium(
+    envkit: Any, run: Path, rows: dict[str, Trajectory], model: Path
+) -> None:
+    assert "failed not_found in 500 ms" in unfolded(envkit("show", run, "--id", "failed").out)
+    page = story_html(tell(rows["failed"], ear(model)))
+    assert ">failed not_found</span>" in page
+    assert 'class="call failed"' in page
+
+
 def test_results_that_the_model_saw_cut_say_so(envkit: Any, run: Path) -> None:
     assert "the model was not shown" in envkit("show", run, "--id", "full").out
 
