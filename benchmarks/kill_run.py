@@ -83,7 +83,7 @@ def main() -> int:
             whole = root / "whole"
             times = counted(asked, whole)
             kills = [*NAMED.items(), *drawn(times)]
-            rows = [row(asked, root / f"run{n}", *kill) for n, kill in enumerate(kills)]
+            rows = [told(row(asked, root / f"run{n}", *kill)) for n, kill in enumerate(kills)]
             damage = damaged(asked, whole)
     breaches = [*(b for each in rows for b in each["breaches"]), *damage["breaches"]]
     result = {
@@ -100,8 +100,6 @@ def main() -> int:
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / "kill_run.json"
     path.write_text(json.dumps(result, indent=1) + "\n")
-    for each in rows:
-        print(line(each))
     print(damage_line(damage))
     print(f"{'BREACHED' if breaches else 'holds'}: {path.relative_to(ROOT)}")
     return 1 if breaches else 0
@@ -446,6 +444,12 @@ def rows_of(path: Path) -> list[str]:
 
 
 # --- output ---------------------------------------------------------------------------------------
+
+
+def told(each: dict[str, Any]) -> dict[str, Any]:
+    """A row, printed: the whole takes its time."""
+    print(line(each), flush=True)
+    return each
 
 
 def line(each: dict[str, Any]) -> str:
