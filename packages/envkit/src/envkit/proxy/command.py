@@ -22,10 +22,10 @@ from typing import Final
 import uvicorn
 from starlette.types import ASGIApp
 
-from envkit.agent.engine import EngineOptions, open_engine
+from envkit.agent.engine import EngineClient, EngineOptions, open_engine
 from envkit.agent.loaded import voice
-from envkit.deadline import DEFAULT_BUDGETS, Budgets
-from envkit.fault import HarnessError
+from envkit.deadline import DEFAULT_BUDGETS, Budgets, DeadlineExceeded
+from envkit.fault import EngineError, HarnessError
 from envkit.proxy.branch import Mouth
 from envkit.proxy.crowd import Crowd
 from envkit.proxy.desk import Desk
@@ -110,12 +110,23 @@ async def opened(options: Options) -> AsyncGenerator[Desk]:
         budgets=options.budgets,
         backoff=ONCE,
     )
-    async with open_engine(asked) as engine:
+    async with _engine(asked) as engine:
         with Keep.open(options.out, speaks.template) as keep:
             mouth = Mouth(engine=engine, voice=speaks)
             crowd = Crowd(mouth=mouth, most=options.conversations, ended=keep.has)
             whose = Whose(task=options.task, harness=options.harness)
             yield Desk(crowd=crowd, keep=keep, whose=whose, idle_s=options.idle_s)
+
+
+@contextlib.asynccontextmanager
+async def _engine(asked: EngineOptions) -> AsyncGenerator[EngineClient]:
+    """What is wrong before it serves is said with the option that names it."""
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            engine = await stack.enter_async_context(open_engine(asked))
+        except (EngineError, DeadlineExceeded) as error:
+            raise HarnessError(f"--engine {asked.url}: {error}") from error
+        yield engine
 
 
 class _Server(uvicorn.Server):

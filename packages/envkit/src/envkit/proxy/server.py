@@ -15,7 +15,6 @@ marked.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, Final, cast
 
 import orjson
@@ -110,8 +109,7 @@ def read_ending(data: bytes) -> Ending:
         NotServed: it is no such thing.
     """
     try:
-        given: Any = orjson.loads(data or b"{}")
-        fields = dict(cast("Mapping[str, Any]", given))
+        fields = _object(data or b"{}")
         stop, reward = fields.pop("stop", None), fields.pop("reward", None)
         rewards = {str(name): float(each) for name, each in fields.pop("rewards", {}).items()}
         ending = Ending(
@@ -124,6 +122,13 @@ def read_ending(data: bytes) -> Ending:
         raise NotServed(400, "invalid_request", f"not how a conversation ends: {error}") from error
     _check(ending)
     return ending
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    given: Any = orjson.loads(data)
+    if not isinstance(given, dict):
+        raise TypeError("it is no JSON object")
+    return cast("dict[str, Any]", given)
 
 
 def _check(ending: Ending) -> None:
