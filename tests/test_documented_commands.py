@@ -47,8 +47,8 @@ def test_shown_envkit_command_exists_with_its_options(words: list[str]) -> None:
         return
     command = group.commands[words[1]]  # type: ignore[attr-defined]
     known = {name for parameter in command.params for name in parameter.opts}
-    shown = [word.partition("=")[0] for word in words[2:] if word.startswith("--")]
-    assert [word for word in shown if word not in known] == []
+    options = [word.partition("=")[0] for word in words[2:] if word.startswith("--")]
+    assert [word for word in options if word not in known] == []
 
 
 SESSIONS = sorted({words[words.index("-s") + 1] for _, words in shown() if "-s" in words})
