@@ -186,6 +186,15 @@ def test_an_agent_timeout_is_the_models_only_on_evidence() -> None:
     assert (fault.owner, fault.policy.reward_valid) == (Owner.MODEL, True)
 
 
+@pytest.mark.parametrize("op", ["gateway_start", "mcp_connect", "mcp_list"])
+def test_time_that_loading_the_tools_took_is_the_servers_and_no_timeout_of_the_agent(
+    op: str,
+) -> None:
+    fault = classify(DeadlineExceeded(op, 60.0), Phase.ACT, use=EVIDENCE)
+    assert (fault.owner, fault.code) == (Owner.SERVER, f"DeadlineExceeded:{op}")
+    assert not fault.policy.reward_valid
+
+
 def test_evidence_makes_nothing_but_an_agent_timeout_valid() -> None:
     for error in (TimeoutError(), ServerDisconnected("x"), ValueError("x")):
         assert not classify(error, Phase.ACT, use=EVIDENCE).policy.reward_valid
