@@ -3,7 +3,7 @@
 # requires-python = ">=3.12"
 # dependencies = ["nox[uv]>=2025.5"]
 # ///
-"""Everything a developer runs: ``python -m nox -s demo | tests | dev | bench | docs``.
+"""Everything a developer runs: ``python -m nox -s demo | tests | mutants | dev | bench | docs``.
 
 Environments are made by uv from the interpreter that runs nox, live under ``.nox/`` and are only
 touched when a constraints file or a ``pyproject.toml`` changed. ``tests`` runs all of its parts, or
@@ -334,6 +334,13 @@ def bench(session: nox.Session) -> None:
         session.error(f"name one of: {', '.join(known) or 'none yet'}")
     name, *arguments = session.posargs
     program(session, developer_environment(session), "python", f"benchmarks/{name}.py", *arguments)
+
+
+@nox.session
+def mutants(session: nox.Session) -> None:
+    """Break our code where traps lie, one at a time; a test must see each. Rules may be named."""
+    words = ("-m", "tests.mutants.run", *session.posargs)
+    program(session, developer_environment(session), "python", *words)
 
 
 @nox.session
