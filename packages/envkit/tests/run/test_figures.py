@@ -55,6 +55,21 @@ def test_speed_is_of_the_requests_own_time() -> None:
     assert figures(row).tokens_per_s == seen(row).sampled_tokens / spent
 
 
+def with_calls(name: str, *worked: bool) -> Trajectory:
+    """A trajectory with so many calls."""
+    row = trajectory(name, seed=1, turns=4)
+    (call, *_) = row.episode.calls
+    calls = tuple(replace(call, call_id=f"c{n}", ok=ok) for n, ok in enumerate(worked))
+    return replace(row, episode=replace(row.episode, calls=calls))
+
+
+def test_a_share_of_calls_is_of_all_calls_together() -> None:
+    rows = [with_calls("a", True), with_calls("b", True, True), with_calls("c", False, False, True)]
+    assert figures(*rows).calls_ok == 4 / 6
+    assert figures(*rows * 10).calls_ok == 4 / 6
+    assert figures(with_calls("a")).calls_ok is None
+
+
 def shown(report: RunReport) -> str:
     out = io.StringIO()
     show(report, Console(file=out, width=120))
