@@ -32,6 +32,10 @@ def proxy(
         Path | None,
         typer.Option(metavar="FILE", help="A chat template in place of the directory's."),
     ] = None,
+    template_arg: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="For the template; may be repeated."),
+    ] = None,
     task: Annotated[
         str, typer.Option(metavar="NAME", help="Of conversations whose client names none.")
     ] = "proxy",
@@ -50,6 +54,7 @@ def proxy(
     Exit codes: 0 all is stored, 1 something is not, 2 could not begin.
     """
     with edge("run"):
+        from envkit.preflight.load import args_of
         from envkit.proxy.command import Options
         from envkit.proxy.command import proxy as run
         from envkit.trajectory.types import Sampling
@@ -63,6 +68,7 @@ def proxy(
                 port=port,
                 family=family,
                 template=str(template or ""),
+                variables=args_of("--template-arg", tuple(template_arg or ()), True),
                 task=task,
                 harness=harness,
                 idle_s=idle_s,

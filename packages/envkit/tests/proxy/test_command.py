@@ -181,6 +181,7 @@ def test_what_cannot_begin_is_one_line(tmp_path: Path) -> None:
             ("port", taken.getsockname()[1], "choose another"),
             ("model", "other", "tiny is"),
             ("family", "klingon", "klingon"),
+            ("template-arg", "thinking", "write name=value"),
         ):
             words = [f"--{key}={each}" for key, each in {**good, name: value}.items()]
             code, told = run(*words)

@@ -8,6 +8,7 @@ client only notes beside it (`NOTES`) is passed over.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
@@ -113,7 +114,7 @@ def _sampling(body: Mapping[str, Any], defaults: Sampling) -> Sampling:
         value = body.get(name)
         if value is None:
             continue
-        if isinstance(value, bool) or not isinstance(value, int | float) or kind(value) != value:
+        if not _is_number(value) or kind(value) != value:
             raise _bad(f"{name!r} must be a number, not {value!r}")
         fields[name] = kind(value)
     if fields["top_k"] == -1:  # all, as vLLM has it
@@ -123,12 +124,17 @@ def _sampling(body: Mapping[str, Any], defaults: Sampling) -> Sampling:
     return Sampling(**fields)
 
 
+def _is_number(value: Any) -> bool:
+    return type(value) is int or (type(value) is float and math.isfinite(value))
+
+
 def _max_tokens(body: Mapping[str, Any]) -> int | None:
-    value = body.get("max_completion_tokens") or body.get("max_tokens")
+    name = "max_tokens" if body.get("max_completion_tokens") is None else "max_completion_tokens"
+    value = body.get(name)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise _bad(f"'max_tokens' must be a whole number above 0, not {value!r}")
+        raise _bad(f"{name!r} must be a whole number above 0, not {value!r}")
     return value
 
 

@@ -73,7 +73,10 @@ class Branch:
     """The fault forbids asking again."""
     full: bool = False
     """What followed the last answer did not fit in the context."""
-    failed_tries: int = 0
+    sent: int = 0
+    """Requests since the last answer."""
+    rested_at: float | None = None
+    """Since when nothing is under way, from the start of the branch."""
 
     @property
     def sampling(self) -> Sampling:
@@ -119,6 +122,8 @@ class Branch:
             NotServed: no room is left in the context.
         """
         self.busy = True
+        if self.rested_at is not None:
+            self.account.waited(self.account.elapsed_s - self.rested_at)
         try:
             if self.last is not None:
                 self._observe(asked)
@@ -129,6 +134,7 @@ class Branch:
             raise
         finally:
             self.busy = False
+            self.rested_at = self.account.elapsed_s
 
     def _observe(self, asked: Asked) -> None:
         """What follows the last answer enters the stream, if it fits there."""
@@ -143,7 +149,6 @@ class Branch:
             raise context_full(len(stream) + len(ids), self.account.limits.context_tokens)
         stream.harness(end, turn)
         waited = self.account.elapsed_s - self.answered_at
-        self.account.waited(waited)
         for each in new:
             if each.role == "tool":
                 self._acted(each, self.last.calls, waited)
@@ -162,16 +167,17 @@ class Branch:
     async def _sample(self, asked: Asked) -> Sampled:
         stream, began = self.history.stream, self.account.elapsed_s
         room = self.account.room(len(stream))
+        self.sent += 1
         sampled = await self.mouth.engine.sample(
             stream.prompt,
             max_tokens=min(room, asked.max_tokens or room),
             stop_ids=self.mouth.voice.template.stop_ids,
             sampling=self.sampling,
-            request_id=f"{self.row}-{len(self.history.turns)}-{self.failed_tries}",
+            request_id=f"{self.row}-{len(self.history.turns)}-{self.sent}",
         )
         if sampled.finish == "abort":
             raise EngineAborted("the engine gave the request up")
-        tried = replace(sampled, tries=sampled.tries + self.failed_tries)
+        tried = replace(sampled, tries=sampled.tries + self.sent - 1)
         self.history.sampled(tried, began)
         self.account.sampled(tried)
         return tried
@@ -182,13 +188,12 @@ class Branch:
         parsed = Parsed(content=told.content, thinking=told.thinking)
         self.history.parsed(parsed, Problem(faults=told.faults) if told.faults else None)
         self.links.append(answer_link(told))
-        self.last, self.fault, self.failed_tries = told, None, 0
+        self.last, self.fault, self.sent = told, None, 0
         self.answered_at = self.account.elapsed_s
         return told
 
     def _failed(self, error: EnvkitError) -> None:
         self.fault = classify(error, Phase.ACT)
-        self.failed_tries += 1
         self.spoiled = isinstance(error, EngineError) and not error.policy.retry
 
     def stop(self) -> Stop:

@@ -14,10 +14,10 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -39,6 +39,8 @@ ONCE: Final = Backoff(tries=1)
 """A fault is the client's to try again: it alone knows for how long it can wait."""
 STOP_S: Final = 5
 """Answers that are under way get so long once the proxy was told to stop."""
+KEEP_ALIVE_S: Final = 75
+"""Longer than clients keep a connection that is idle: neither closes what the other just used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,13 +54,15 @@ class Options:
     port: int = 8100
     family: str = ""
     template: str = ""
+    variables: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What the chat template takes beside the messages, such as ``enable_thinking``."""
     task: str = "proxy"
     """Of conversations whose client names none."""
     harness: str = ""
     idle_s: float = 1800.0
     """After which a conversation is over: a command of half an hour is longer than any turn's."""
     conversations: int = 1024
-    """That are open at once; each takes about 40 bytes a token."""
+    """That are open at once; each takes 70 bytes a token."""
     sampling: Sampling = field(default_factory=Sampling)
     """Of parameters that a client leaves out."""
     budgets: Budgets = DEFAULT_BUDGETS
@@ -102,7 +106,12 @@ async def opened(options: Options) -> AsyncGenerator[Desk]:
     Raises:
         EnvkitError: one of them cannot be used.
     """
-    speaks = voice(options.tokenizer, family=options.family, template=options.template)
+    speaks = voice(
+        options.tokenizer,
+        family=options.family,
+        template=options.template,
+        variables=options.variables,
+    )
     asked = EngineOptions(
         url=options.engine,
         model=options.model,
@@ -147,6 +156,7 @@ async def _serve(app: ASGIApp, desk: Desk, listening: socket.socket) -> None:
         lifespan="off",
         ws="none",
         server_header=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=STOP_S,
     )
     server = _Server(config)

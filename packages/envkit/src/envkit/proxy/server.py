@@ -24,6 +24,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from envkit.deadline import DeadlineExceeded, deadline
 from envkit.fault import EnvkitError
 from envkit.proxy.answer import events, whole
 from envkit.proxy.body import read_body
@@ -35,6 +36,8 @@ from envkit.trajectory.types import Sampling, Stop, Trajectory
 
 BODY_BYTES: Final = 64 << 20
 """Of a request: a conversation of a million tokens takes a tenth of it."""
+BODY_S: Final = 60.0
+"""Seconds for it to come, from this machine."""
 NAME_HEADER: Final = "x-trajectory-id"
 GONE: Final = 499
 """What nobody reads any more is answered so."""
@@ -81,10 +84,10 @@ def build_app(desk: Desk, defaults: Sampling) -> ASGIApp:
         try:
             ending = read_ending(await _body(request))
             rows = await desk.end(request.path_params["name"], ending)
-        except (EnvkitError, NotServed) as error:
+        except NotServed as error:
             return refused(error)
-        except OSError as error:
-            return refused(NotServed(503, "not_stored", f"not stored: {error.strerror}"))
+        except (OSError, EnvkitError) as error:
+            return refused(NotServed(503, "not_stored", f"not stored: {error}"))
         return JSONResponse({"rows": [_row(each) for each in rows]})
 
     async def health(_request: Request) -> JSONResponse:
@@ -161,6 +164,14 @@ def _row(row: Trajectory) -> dict[str, Any]:
 
 
 async def _body(request: Request) -> bytes:
+    try:
+        async with deadline("request", BODY_S):
+            return await _whole(request)
+    except DeadlineExceeded as error:
+        raise NotServed(408, "too_slow", str(error)) from error
+
+
+async def _whole(request: Request) -> bytes:
     parts = bytearray()
     async for part in request.stream():
         parts += part
