@@ -65,6 +65,16 @@ def test_pipes_and_sockets_cost_no_other_file(tmp_path: Path):
         assert tar.getnames() == ["kept"]
 
 
+def test_a_file_that_is_shorter_than_it_says_costs_no_other(tmp_path: Path):
+    """As pseudo-files are, and one that is cut while it is packed."""
+    short = Path("/sys/devices/system/cpu/online")
+    assert short.stat().st_size > len(short.read_bytes()), "the premise"
+    status, stream = packed(short)
+    archive.extract(io.BytesIO(stream), tmp_path)
+    assert status == archive.DONE
+    assert (tmp_path / "online").read_bytes().rstrip(b"\0") == short.read_bytes()
+
+
 def hostile(*members: tarfile.TarInfo) -> io.BytesIO:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w|") as tar:

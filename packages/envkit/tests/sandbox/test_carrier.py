@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Carrying files into and out of real boxes whose agents made it hard."""
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -96,6 +97,18 @@ def test_files_made_unreadable_are_left_out_and_cost_no_other(in_room: InRoom, t
     assert not (tmp_path / "out/shut").exists()
 
 
+@pytest.mark.parametrize("place", ["/proc", "/proc/self", "/dev", "/usr/bin"])
+def test_a_link_to_files_that_come_and_go_costs_no_transfer(
+    in_room: InRoom, tmp_path: Path, place: str
+):
+    async def lead_away(room: Room) -> None:
+        await room.say(f"rm -rf /logs/artifacts; ln -s {place} /logs/artifacts")
+        with contextlib.suppress(DiskFull, FileNotFoundError):
+            await carrier.fetch_dir(transfer(room), "/logs/artifacts", tmp_path / "out")
+
+    in_room(lead_away)
+
+
 def test_a_pipe_in_the_way_does_not_hold_the_carrier(in_room: InRoom, note: Path):
     async def block(room: Room) -> str:
         await room.say(
@@ -115,8 +128,10 @@ def test_a_pipe_in_the_way_does_not_hold_the_carrier(in_room: InRoom, note: Path
         "mv /logs/artifacts /old; ln -s artifacts /logs/artifacts",
         "chmod 000 /logs/artifacts",
         "mkdir /logs/artifacts/answer",
+        "rm -rf /logs/artifacts; ln -s /proc /logs/artifacts",
+        "rm -rf /logs/artifacts; ln -s /dev /logs/artifacts",
     ],
-    ids=["file", "loop", "no permission", "directory"],
+    ids=["file", "loop", "no permission", "directory", "processes", "devices"],
 )
 def test_what_stands_in_the_way_is_the_agents_doing(in_room: InRoom, note: Path, script: str):
     async def block(room: Room) -> None:

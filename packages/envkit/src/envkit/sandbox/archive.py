@@ -25,7 +25,8 @@ TOO_BIG: Final = 3
 FULL: Final = 4
 """The box has written all it may."""
 BLOCKED: Final = 5
-"""What the box holds stands in the way: a file where a directory is needed, no permission."""
+"""What the box holds stands in the way: a file where a directory is needed, no permission, a link
+to where no file can be, a process that takes away what is written."""
 IS_DIRECTORY: Final = 10
 IS_FILE: Final = 11
 
@@ -40,13 +41,16 @@ LONGEST_PATH: Final = 1024
 _FULL: Final = {errno.ENOSPC, errno.EDQUOT}
 _BLOCKED: Final = {
     errno.EACCES,
+    errno.EBUSY,
     errno.EEXIST,
     errno.EISDIR,
     errno.ELOOP,
     errno.ENAMETOOLONG,
+    errno.ENOENT,
     errno.ENOTDIR,
     errno.ENOTEMPTY,
     errno.EPERM,
+    errno.EROFS,
 }
 
 
@@ -75,30 +79,33 @@ def unpack(path: str, fd: int) -> int:
             with _whole(stream) as tar:
                 tar.extractall(path, filter=_as_owner)
         except OSError as error:
-            return FULL if error.errno in _FULL else _blocked(error)
+            return FULL if error.errno in _FULL else _blocked(error, path)
     return DONE
 
 
-def _blocked(error: OSError) -> int:
-    return BLOCKED if error.errno in _BLOCKED else FAILED
+def _blocked(error: OSError, path: str) -> int:
+    """Behind a link of the box's own there may be any file system, with errors of its own."""
+    led_away = os.path.realpath(path) != os.path.normpath(path)
+    return BLOCKED if error.errno in _BLOCKED or led_away else FAILED
 
 
 def _add(tar: tarfile.TarFile, path: str, name: str) -> None:
-    """Add one member; one that cannot be opened is left out, whoever made it so.
+    """Add one member; one that is gone or cannot be opened is left out, whoever made it so.
 
     Not by ``gettarinfo``, which asks the box's own /etc/passwd for names of users.
     """
-    info = os.lstat(path)
     member = tarfile.TarInfo(name)
+    try:
+        info = os.lstat(path)
+        link = os.readlink(path) if stat.S_ISLNK(info.st_mode) else ""
+    except (FileNotFoundError, PermissionError):
+        return
     member.mode, member.mtime = stat.S_IMODE(info.st_mode), int(info.st_mtime)
     if stat.S_ISREG(info.st_mode):
         _add_content(tar, member, path)
-    elif stat.S_ISDIR(info.st_mode):
-        member.type = tarfile.DIRTYPE
-        tar.addfile(member)
-    else:
-        member.type, member.linkname = tarfile.SYMTYPE, os.readlink(path)
-        tar.addfile(member)
+        return
+    member.type, member.linkname = tarfile.SYMTYPE if link else tarfile.DIRTYPE, link
+    tar.addfile(member)
 
 
 def _add_content(tar: tarfile.TarFile, member: tarfile.TarInfo, path: str) -> None:
@@ -108,7 +115,17 @@ def _add_content(tar: tarfile.TarFile, member: tarfile.TarInfo, path: str) -> No
         return
     with os.fdopen(fd, "rb") as file:
         member.size = os.fstat(fd).st_size
-        tar.addfile(member, file)
+        tar.addfile(member, cast("IO[bytes]", _Filled(file)))
+
+
+class _Filled:
+    """A file that is as long as it said, also where it is cut while it is read."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def read(self, size: int) -> bytes:
+        return self._file.read(size).ljust(size, b"\0")
 
 
 def _holes(info: os.stat_result) -> int:
