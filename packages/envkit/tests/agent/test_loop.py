@@ -105,6 +105,18 @@ def test_a_final_answer_by_tool_ends_the_episode_and_what_follows_it_is_not_carr
     assert episode.stream.segments[-1].kind is Kind.MODEL
 
 
+@pytest.mark.parametrize("by_tool", [True, False])
+@pytest.mark.parametrize("limits", [{"tool_calls": 1}, {"own_s": 2.5}])
+def test_an_answer_is_taken_also_where_nothing_else_may_be_called_any_more(
+    by_tool: bool, limits: dict[str, Any]
+) -> None:
+    tools = {"final_answer": lambda a: seen("", final=a["answer"]), "echo": echo}
+    answer = call("final_answer", answer="42") if by_tool else "42"
+    tools = tools if by_tool else {"echo": echo}
+    stop, episode, _ = play(call("echo"), answer, tools=tools, **limits)
+    assert (stop, episode.final_answer) == (Stop.FINAL, "42")
+
+
 def test_a_message_without_a_call_is_repaired_where_the_answer_is_a_tools() -> None:
     tools = {"final_answer": lambda a: seen("", final=a["answer"])}
     stop, episode, _ = play("42", call("final_answer", answer="42"), tools=tools)

@@ -97,5 +97,19 @@ def test_a_trial_whose_loop_never_began_has_a_row_without_tokens(fault: Fault | 
     assert len(row.episode.stream.token_ids) == 0
 
 
+@pytest.mark.parametrize("fault", [None, OUT_OF_MEMORY])
+def test_a_reward_without_a_sample_is_nobodys_whatever_the_record_says(
+    fault: Fault | None,
+) -> None:
+    """As where the file of an episode was lost: there is nothing that the reward is for."""
+    row = join(record(fault=fault), HARNESS, nothing_seen(Limits()))
+    check(row)
+    assert (row.outcome.reward, row.outcome.reward_valid, row.outcome.loss_live) == (
+        1,
+        False,
+        False,
+    )
+
+
 def test_groups_can_be_named() -> None:
     assert join(record(), HARNESS, trajectory().episode, group_id="g-7").identity.group_id == "g-7"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from envkit.agent.history import Acted, History
 from envkit.agent.limits import Account
-from envkit.agent.repair import Problem, problem_of, read
+from envkit.agent.repair import FINAL_ANSWER, Problem, problem_of, read
 from envkit.agent.show import Answers
 from envkit.agent.types import (
     CallRequest,
@@ -133,9 +133,11 @@ class Loop:
         return Stop.FINAL
 
     async def _act(self, calls: Sequence[CallRequest]) -> Stop | None:
+        """Carry them out; an answer needs no leave, as one that is a text needs none."""
         turn = len(self.history.turns) - 1
         for number, call in enumerate(calls, 1):
-            if stop := self.account.may_call():
+            stop = None if call.name == FINAL_ANSWER else self.account.may_call()
+            if stop:
                 return stop
             seen = await self._carry_out(replace(call, call_id=f"call-{turn}-{number}"))
             if seen.final is not None:

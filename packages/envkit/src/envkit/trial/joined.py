@@ -2,8 +2,8 @@
 """What the loop saw and what became of the trial, as one trajectory.
 
 Contract: every trial that ended has one, also where the loop never began. Its reward is valid only
-where the record says so and the loop does not say otherwise; live for the loss is what is valid,
-until a trainer filters it.
+where the record says so, the loop does not say otherwise, and the model sampled something that it
+could be for; live for the loss is what is valid, until a trainer filters it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ def join(
         sample=record.sample,
         task=record.task,
     )
-    return Trajectory(identity=who, episode=episode, outcome=outcome_of(record, episode.stop))
+    outcome = outcome_of(record, episode.stop)
+    if not episode.used.sampled_tokens:
+        outcome = replace(outcome, reward_valid=False, loss_live=False)
+    return Trajectory(identity=who, episode=episode, outcome=outcome)
 
 
 def outcome_of(record: TrialRecord, stop: Stop) -> Outcome:
