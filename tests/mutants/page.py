@@ -20,7 +20,7 @@ on. Mutations and tests are listed in `tests/mutants/mutants.toml`; this page is
 
 ```console
 python -m nox -s mutants                 # every mutation, one at a time
-python -m nox -s mutants -- 5 stream     # those of one trap and of one promise
+python -m nox -s mutants -- 5 mask       # those of one trap and of one promise
 python -m nox -s mutants -- --page       # write this page anew
 ```
 
