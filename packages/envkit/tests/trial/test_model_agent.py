@@ -19,7 +19,7 @@ from envkit.trajectory.types import Kind, Stop
 
 from ..engines.scripted import Order
 from .conftest import PlayOnce
-from .scripted_model import DONE, RAW, Play, Played, code
+from .scripted_model import DONE, RAW, Play, Played, code, play_all
 from .tiny import lend_parts
 
 pytestmark = pytest.mark.integration
@@ -283,6 +283,19 @@ def test_a_teardown_that_fails_takes_no_answer_away(struck: dict[str, Played]) -
     assert (mine.record.reward, mine.record.reward_valid) == (1.0, True)
     assert mine.episode.stop is Stop.FINAL
     assert [each.phase.value for each in mine.record.attempts[-1].faults] == ["stop"]
+
+
+def test_what_is_left_for_people_takes_no_answer_away_where_it_cannot_be_written(
+    reach: None, tmp_path: Path
+) -> None:
+    play = Play(turns=[[DONE], ANSWER], agent="struck_model:NotTold")
+    with pytest.MonkeyPatch.context() as patch:
+        lend_parts(patch)
+        mine = play_all(tmp_path, {"not_told": play}, env="faulty_box:FaultyEnvironment")
+    record = mine["not_told"].record
+    assert (record.reward, record.reward_valid, len(record.attempts)) == (1.0, True, 1)
+    assert mine["not_told"].episode.stop is Stop.FINAL
+    assert [each.code for each in record.attempts[-1].faults] == ["IsADirectoryError"]
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ from envkit.fault import HarnessError
 from envkit.sandbox.ledger import ledger
 from envkit.sandbox.session import rest, turn
 from envkit.trajectory.episode_file import EPISODE_NAME, write_episode
-from envkit.trajectory.types import EngineId, Identity, Stop
+from envkit.trajectory.types import EngineId, Episode, Identity, Stop
 
 WORLD = "/filesystem"
 _HEAD_CHARS = 500
@@ -227,6 +227,13 @@ class ModelAgent(BaseAgent):
         ledger().own_s = self._account.used.own_s
         episode, identity = self._history.episode(stop, self._account), self._identity()
         write_episode(self.logs_dir / EPISODE_NAME, identity, episode)
+        with ledger().during("stop"):
+            try:
+                self._tell(identity, episode, instruction)
+            except Exception as error:  # the boundary: it is for people, and costs no answer
+                ledger().note(error)
+
+    def _tell(self, identity: Identity, episode: Episode, instruction: str) -> None:
         assert self._voice is not None, "setup() comes first"
         document = told(
             self._history,

@@ -55,3 +55,12 @@ class ClosesBadly(ModelAgent):
 
         stack.push_async_callback(fail)
         return await super()._belt(environment, stack)
+
+
+class NotTold(ModelAgent):
+    """What it is to leave for people cannot be written."""
+
+    @override
+    async def setup(self, environment: Any) -> None:
+        await super().setup(environment)
+        (self.logs_dir / "trajectory.json").mkdir()
