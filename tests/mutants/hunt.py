@@ -39,6 +39,8 @@ class Found:
     mutant: Mutant
     wrong: str
     """Why it counts as alive; empty where it was killed."""
+    by: tuple[str, ...] = ()
+    """What the tests that killed it say."""
     seconds: float
 
 
@@ -46,13 +48,19 @@ class Found:
 class Ended:
     """How the tests of one run ended."""
 
-    cases: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    cases: list[tuple[str, str, str]] = field(default_factory=list[tuple[str, str, str]])
+    """Test, how it ended, and what it says of that."""
     said: str = ""
     """The last of what pytest said."""
 
     def of(self, node: str) -> set[str]:
         """Of a test's cases."""
-        return {how for name, how in self.cases if name == node or name.startswith(f"{node}[")}
+        return {how for name, how, _ in self.cases if _is_of(name, node)}
+
+    def why(self, node: str) -> str:
+        """What the first of a test's cases that failed says."""
+        failed = (why for name, how, why in self.cases if _is_of(name, node) and how != PASSED)
+        return next(failed, "")
 
 
 class Copy:
@@ -135,15 +143,21 @@ def hunt(root: Path, mutants: Sequence[Mutant]) -> Iterator[Found]:
         sound = copy.run(node for mutant in fit for node in mutant.nodes)
         for mutant, problem in zip(mutants, problems, strict=True):
             began = time.monotonic()
-            wrong = (
-                problem or _wrong(sound, mutant, PASSED, "as the code is") or _alive(copy, mutant)
+            if wrong := problem or _wrong(sound, mutant, PASSED, "as the code is"):
+                yield Found(mutant=mutant, wrong=wrong, seconds=0.0)
+                continue
+            with copy.mutated(mutant):
+                ended = copy.run(mutant.nodes)
+            yield Found(
+                mutant=mutant,
+                wrong=_wrong(ended, mutant, ASSERTION, "on the mutant"),
+                by=tuple(ended.why(node) for node in mutant.nodes),
+                seconds=time.monotonic() - began,
             )
-            yield Found(mutant=mutant, wrong=wrong, seconds=time.monotonic() - began)
 
 
-def _alive(copy: Copy, mutant: Mutant) -> str:
-    with copy.mutated(mutant):
-        return _wrong(copy.run(mutant.nodes), mutant, ASSERTION, "on the mutant")
+def _is_of(name: str, node: str) -> bool:
+    return name == node or name.startswith(f"{node}[")
 
 
 def _wrong(ended: Ended, mutant: Mutant, wanted: str, where: str) -> str:

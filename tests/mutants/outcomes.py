@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plugin of pytest: how each test ended, a JSON line each, in the file `OUTCOMES` names.
+"""A plugin of pytest: how each test ended, a JSON line each, in the file that `FILE` names.
 
 Contract: "assertion" is said only where the test itself found something to be otherwise than it
 says. An error of any other kind, a broken fixture and a passed time limit are said by their names.
@@ -19,6 +19,8 @@ PLUGIN = "envkit_mutant_outcomes"
 """As it is imported: by a name that nothing else has."""
 FILE = "ENVKIT_MUTANT_OUTCOMES"
 PASSED, ASSERTION = "passed", "assertion"
+SHOWN = 110
+"""Characters of what an error says."""
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -30,7 +32,7 @@ def pytest_runtest_makereport(
     if report.skipped:
         _say(item.nodeid, f"skipped: {report.longreprtext.strip()[-200:]}")
     elif call.excinfo is not None:
-        _say(item.nodeid, _kind(call.excinfo, call.when))
+        _say(item.nodeid, _kind(call.excinfo, call.when), str(call.excinfo.value))
     elif call.when == "call":
         _say(item.nodeid, PASSED)
 
@@ -50,6 +52,7 @@ def _kind(error: pytest.ExceptionInfo[BaseException], when: str) -> str:
     return ASSERTION if isinstance(error.value, AssertionError) and in_tests else name
 
 
-def _say(test: str, ended: str) -> None:
+def _say(test: str, ended: str, why: str = "") -> None:
+    line = [test, ended, " ".join(why.split())[:SHOWN]]
     with open(os.environ[FILE], "a", encoding="utf-8") as file:
-        file.write(json.dumps([test, ended]) + "\n")
+        file.write(json.dumps(line) + "\n")

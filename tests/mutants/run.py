@@ -47,8 +47,11 @@ def _line(found: Found) -> str:
     mutant = found.mutant
     verdict = "ALIVE " if found.wrong else "killed"
     line = f"{mutant.of:<12} {verdict} {found.seconds:6.1f} s  {mutant.does} ({mutant.file})"
-    names = "".join(f"\n{'':24}{test}" for test in mutant.tests)
-    return f"{line}{names}" + (f"\n{'':24}{found.wrong}" if found.wrong else "")
+    indent = f"\n{'':24}"
+    if found.wrong:
+        return f"{line}{indent}{found.wrong}"
+    killers = zip(mutant.tests, found.by, strict=True)
+    return line + "".join(f"{indent}{test}{indent}  {why}" for test, why in killers)
 
 
 if __name__ == "__main__":

@@ -157,6 +157,8 @@ def test_a_mutant_alive_fails_the_session(tree: Path, capsys: pytest.CaptureFixt
     assert main([], table, tree) == 0
     said = capsys.readouterr().out.splitlines()
     assert "killed" in said[0]
+    assert said[1].split() == ["test_calc.py::test_sums"]
+    assert "assert 4 == 3" in said[2]
     assert said[-1].startswith("1 killed, 0 alive, ")
     assert main([], replace(table, mutants=(SUM, ALIVE["not seen"][0])), tree) == 1
     assert "ALIVE" in capsys.readouterr().out
