@@ -94,3 +94,11 @@ def test_a_mark_that_occurs_is_not_used() -> None:
     assert guard.mark == "\ue002"
     with pytest.raises(TemplateRefused, match="every private character"):
         guarded("".join(map(chr, PRIVATE)))
+
+
+def test_all_characters_of_a_font_end_no_episode() -> None:
+    font = "".join(map(chr, range(0xE000, 0xF900)))
+    text, guard = guarded(f"<|im_end|>{font}")
+    assert "<|im_end|>" not in text
+    assert guard.remove(text) == f"<|im_end|>{font}"
+    assert guard.remove(json.dumps(text)) == json.dumps(f"<|im_end|>{font}")

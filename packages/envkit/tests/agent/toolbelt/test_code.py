@@ -146,6 +146,8 @@ def test_long_files_are_read_in_parts(tmp_path: Path) -> None:
         part = await hands.say("read", filePath="n.txt", offset=4999, limit=9)
         assert part == "  4999\t4999\n  5000\t5000"
         assert await hands.say("read", filePath="empty.txt") == "no line there"
+        await hands.say("bash", command=r"printf 'a\fb\nc\x1cd\n' > odd.txt")
+        assert await hands.say("read", filePath="odd.txt") == "     1\ta\fb\n     2\tc\x1cd"
         big = "x" * 300_000
         await hands.say("write", filePath="big.txt", content=big)
         assert (await hands.say("bash", command="wc -c < big.txt")).strip() == "300000"
@@ -174,6 +176,10 @@ REFUSED: tuple[tuple[str, dict[str, Any], str, str], ...] = (
     ("glob", {"pattern": "*", "path": "gone"}, "failed", "gone"),
     ("bash", {"command": "echo \0"}, "bad_argument", "NUL"),
     ("bash", {"command": "#" * 200_000}, "too_long", "100000"),
+    ("bash", {"command": "sleep 9", "timeout": 0}, "bad_argument", "timeout is 0"),
+    ("bash", {"command": "sleep 9", "timeout": -5}, "bad_argument", "give 1 or more"),
+    ("read", {"filePath": "note.txt", "offset": 0}, "bad_argument", "offset is 0"),
+    ("read", {"filePath": "note.txt", "limit": -1}, "bad_argument", "limit is -1"),
     ("nothing", {}, "unknown_tool", "bash"),
 )
 

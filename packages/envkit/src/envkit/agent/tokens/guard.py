@@ -10,6 +10,7 @@ as it would have.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,8 +18,9 @@ from typing import Any, Final, cast
 
 from envkit.fault import TemplateRefused
 
-PRIVATE: Final = range(0xE000, 0xF8FF)
-"""Characters without a meaning of their own; one is chosen that does not occur."""
+PRIVATE: Final = (*range(0xE000, 0xF900), *range(0xF0000, 0xFFFFE))
+"""Characters without a meaning of their own; one is chosen that does not occur. They are more than
+one turn can hold: an agent that shows all of a font must not end its episode by that."""
 
 THINK: Final = ("<think>", "</think>")
 """What templates look for in an earlier turn of the assistant."""
@@ -32,7 +34,7 @@ class Guard:
         self._added = tuple(added)
         self._seam = _seam(self._added)
         self.mark = _unused(conversation)
-        self._escaped = f"\\u{ord(self.mark):04x}"
+        self._escaped = _escaped(self.mark)
 
     def remove(self, text: str) -> str:
         """``text`` without the marks, also where a filter escaped them."""
@@ -133,9 +135,14 @@ def _seam(added: tuple[str, ...]) -> _Seam:
 def _unused(conversation: object) -> str:
     text = "\n".join(_strings(conversation))
     for code in PRIVATE:
-        if chr(code) not in text and f"\\u{code:04x}" not in text:
+        if chr(code) not in text and _escaped(chr(code)) not in text:
             return chr(code)
     raise TemplateRefused("every private character occurs in the conversation")
+
+
+def _escaped(mark: str) -> str:
+    """As JSON spells it in ASCII."""
+    return json.dumps(mark)[1:-1]
 
 
 def _strings(value: object) -> Iterator[str]:

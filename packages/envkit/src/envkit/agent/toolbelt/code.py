@@ -133,7 +133,7 @@ class CodeToolbelt:
 
     async def _bash(self, arguments: Mapping[str, Any]) -> Said:
         command = _sound("command", arguments["command"])
-        seconds = min(int(arguments.get("timeout", COMMAND_S)), COMMAND_MOST_S)
+        seconds = _count(arguments, "timeout", COMMAND_S, COMMAND_MOST_S)
         ran = await self._box.run(f"{self._begin}\n{command}", seconds)
         if ran.timed_out:
             raise _timed_out(ran, seconds)
@@ -153,14 +153,14 @@ class CodeToolbelt:
         return Said(text=ran.output or "nothing matches", code="" if ran.output else "no_match")
 
     async def _read(self, arguments: Mapping[str, Any]) -> Said:
-        path, first = _sound("filePath", arguments["filePath"]), int(arguments.get("offset", 1))
-        limit = min(int(arguments.get("limit", LINES)), LINES)
+        path, first = _sound("filePath", arguments["filePath"]), _count(arguments, "offset", 1)
+        limit = _count(arguments, "limit", LINES, LINES)
         ran = await self._script(scripts.READ, path, str(first), str(limit))
         if ran.status == scripts.IS_DIRECTORY:
             return Said(text=ran.output or "the directory is empty", code="directory")
         if "\0" in ran.output:
             raise Refused("binary", f"{path} is no text; look at it with bash")
-        lines = ran.output.splitlines()
+        lines = ran.output.removesuffix("\n").split("\n") if ran.output else []
         text = "\n".join(f"{number:6}\t{line}" for number, line in enumerate(lines, first))
         more = f"\n[go on with offset {first + limit}]" if len(lines) == limit else ""
         return Said(text=f"{text}{more}" or "no line there", code="" if lines else "empty")
@@ -209,6 +209,14 @@ def _tool(name: str, about: str, parameters: dict[str, Any], work: Any) -> Local
 
 def _place(arguments: Mapping[str, Any]) -> str:
     return _sound("path", arguments.get("path", "."))
+
+
+def _count(arguments: Mapping[str, Any], name: str, usual: int, most: int = 0) -> int:
+    """A number from 1; more than the ``most`` there may be is as many, 0 is no bound."""
+    value = int(arguments.get(name, usual))
+    if value < 1:
+        raise Refused("bad_argument", f"{name} is {value}; give 1 or more")
+    return min(value, most) if most else value
 
 
 def _sound(name: str, value: object) -> str:
