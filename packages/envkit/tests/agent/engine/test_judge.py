@@ -140,6 +140,12 @@ def test_fewer_tokens_are_a_length_stop_where_the_engine_has_no_more_room() -> N
     assert judge(answer, context=full).finish == "length"
 
 
+def test_a_turn_that_ends_with_its_last_token_is_whole_whatever_the_engine_calls_it() -> None:
+    answer = sound()
+    edit(finish="length")(answer)
+    assert judge(answer).finish == "stop"
+
+
 def test_an_engine_that_caps_turns_by_itself_does_not_pass_for_a_limit_of_the_models() -> None:
     answer = sound()
     edit(finish="length", ids=[7, 8, 9], named=[7, 8, 9])(answer)

@@ -75,7 +75,7 @@ def judged(
         token_ids=ids,
         logprobs=_logprobs(answer),
         weight_version=_versions(answer, version),
-        finish="length" if answer.finish == "length" else "stop",
+        finish="stop" if answer.ids[-1] in asked.stop_ids else "length",
         prompt_tokens=len(asked.prompt.ids),
         queued_s=course.queued_s,
         first_token_s=course.first_token_s,
@@ -137,7 +137,8 @@ def _check_stop(answer: Answer, asked: Asked) -> None:
 def _check_length(answer: Answer, asked: Asked, context: int) -> None:
     """A cap of the engine's own is no limit of the model's: its turn would look cut off by one."""
     count, reached = len(answer.ids), len(asked.prompt.ids) + len(answer.ids)
-    if answer.finish == "length" and count < asked.max_tokens and reached < context:
+    cut = answer.finish == "length" and answer.ids[-1] not in asked.stop_ids
+    if cut and count < asked.max_tokens and reached < context:
         raise WrongStop(
             f"the engine ended a turn after {count} tokens where {asked.max_tokens} were asked for"
             " and it has room: take max_new_tokens out of its generation_config.json"
