@@ -130,8 +130,9 @@ def test_a_pipe_in_the_way_does_not_hold_the_carrier(in_room: InRoom, note: Path
         "mkdir /logs/artifacts/answer",
         "rm -rf /logs/artifacts; ln -s /proc /logs/artifacts",
         "rm -rf /logs/artifacts; ln -s /dev /logs/artifacts",
+        "rm -rf /logs/artifacts; ln -s /proc/self/fd /logs/artifacts",
     ],
-    ids=["file", "loop", "no permission", "directory", "processes", "devices"],
+    ids=["file", "loop", "no permission", "directory", "processes", "devices", "descriptors"],
 )
 def test_what_stands_in_the_way_is_the_agents_doing(in_room: InRoom, note: Path, script: str):
     async def block(room: Room) -> None:

@@ -85,7 +85,7 @@ def unpack(path: str, fd: int) -> int:
 
 def _blocked(error: OSError, path: str) -> int:
     """Behind a link of the box's own there may be any file system, with errors of its own."""
-    led_away = os.path.realpath(path) != os.path.normpath(path)
+    led_away = any(map(os.path.islink, (path, *Path(path).parents)))
     return BLOCKED if error.errno in _BLOCKED or led_away else FAILED
 
 
