@@ -260,12 +260,18 @@ def _named(sample: Sample) -> None:
     sample.spans[-1]["version"] = "nightly"
 
 
+def _no_end(sample: Sample) -> None:
+    assert sample.spans is not None
+    del sample.spans[-1]["end"]
+
+
 EDITS: dict[str, Any] = {
     "no ids": _set(ids=None),
     "no logprobs": _set(rows=None),
     "unequal logprobs": _cut_rows,
     "spans with a gap": _gap,
     "no spans": _set(spans=None),
+    "spans without ends": _no_end,
     "another token": _other_token,
     "foreign id": _foreign_id,
     "altered prompt": _altered,

@@ -196,6 +196,12 @@ def test_a_passing_fault_is_survived_with_the_same_ids_and_a_lasting_one_named(
     assert type(raised.value) is error
 
 
+def test_parts_that_are_not_the_protocol_are_named_whoever_reads_them(engine: Scripted) -> None:
+    engine.order(Order(fault="spans without ends", times=0))
+    with pytest.raises(EngineGarbage, match="not the protocol generate"):
+        sampled(engine)
+
+
 @pytest.mark.parametrize(("fault", "op"), [("silent", "generate"), ("stall", "generate_idle")])
 def test_silence_is_a_fault_of_the_engine_and_tried_again(
     engine: Scripted, fault: str, op: str

@@ -12,13 +12,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Coroutine, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final, cast
 
 import orjson
 
-from envkit.agent.engine.answer import Answer
 from envkit.agent.engine.asked import TOP_LOGPROBS_MOST, Asked, is_plain
 from envkit.agent.engine.connection import Connection, Reply
 from envkit.agent.engine.judge import Course, judged, version_number
@@ -178,7 +177,8 @@ class EngineClient:
         sent, name = time.monotonic(), f"{asked.request_id}.{number}"
         reply = await self._posted(asked, name)
         ended = time.monotonic()
-        answer = self._read(reply, asked, name)
+        with self._spoken(reply, name):
+            answer = self._wire.read(reply.payloads, asked)
         if await self._version() != version:
             raise WeightsChanged("the weights changed while the engine sampled")
         first = ended if reply.first_at is None else reply.first_at
@@ -190,14 +190,15 @@ class EngineClient:
             seconds=ended - began,
             tries=number,
         )
-        return judged(
-            answer,
-            asked,
-            vocabulary=self._options.vocabulary,
-            version=version,
-            context=self._context,
-            course=course,
-        )
+        with self._spoken(reply, name):
+            return judged(
+                answer,
+                asked,
+                vocabulary=self._options.vocabulary,
+                version=version,
+                context=self._context,
+                course=course,
+            )
 
     async def _posted(self, asked: Asked, name: str) -> Reply:
         """Send it; what we end early ends at the engine too, so that it burns no tokens."""
@@ -211,9 +212,11 @@ class EngineClient:
             self._background(self._abort(name))
             raise
 
-    def _read(self, reply: Reply, asked: Asked, name: str) -> Answer:
+    @contextmanager
+    def _spoken(self, reply: Reply, name: str) -> Generator[None]:
+        """Give its name to whatever goes wrong in reading what is not the protocol."""
         try:
-            return self._wire.read(reply.payloads, asked)
+            yield
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             shown = reply.payloads[0][:200].decode(errors="replace")
             wrong = f"{name}: not the protocol {self._wire.name} ({error!r}): {shown!r}"
