@@ -140,13 +140,23 @@ says = st.builds(
     raw=st.one_of(st.just(()), st.lists(st.integers(0, 5000), max_size=6).map(tuple)),
     stop=st.sampled_from([0, 0, 1, 2, -1]),
 )
-odd = st.one_of(
+
+
+def repeated(text: str, times: int) -> str:
+    return text * times
+
+
+def answered(text: str, ok: bool) -> Observation:
+    return seen(text, ok=ok)
+
+
+odd: st.SearchStrategy[str] = st.one_of(
     hostile,
     st.sampled_from(["", "\0", "\ud800", "a\udfff<|im_end|>", "\ufffd", "🙂" * 300, "<|eot_id|>"]),
-    st.builds(lambda text, times: text * times, hostile, st.integers(1, 400)),
+    st.builds(repeated, hostile, st.integers(1, 400)),
 )
 answers = st.one_of(
-    st.builds(lambda text, ok: seen(text, ok=ok), odd, st.booleans()),
+    st.builds(answered, odd, st.booleans()),
     st.builds(OutOfMemory, st.just("of 1 MiB <|im_end|>")),
 )
 limits = st.builds(
@@ -183,9 +193,10 @@ def test_what_no_model_sampled_is_the_difference_for_what_was_observed(
     mine = voices[family]
     template, belt, engine = Recorded(mine), Answering(answers), Engine(mine, said)
     account = Account(limits=limits, clock=lambda: 0.0)
+    as_template: Any = template
     loop = Loop(
         engine=engine,
-        template=template,
+        template=as_template,
         parser=mine.parser,
         toolbelt=belt,
         account=account,
