@@ -83,7 +83,9 @@ def main() -> int:
             whole = root / "whole"
             times = counted(asked, whole)
             kills = [*NAMED.items(), *drawn(times)]
-            rows = [told(row(asked, root / f"run{n}", *kill)) for n, kill in enumerate(kills)]
+            draw = random.Random(SEED)
+            tried = [hit(asked, root / f"run{n}", *kill, draw) for n, kill in enumerate(kills)]
+            rows = [each for each, _ in tried]
             damage = damaged(asked, whole)
     breaches = [*(b for each in rows for b in each["breaches"]), *damage["breaches"]]
     result = {
@@ -94,6 +96,7 @@ def main() -> int:
         "seconds": round(time.monotonic() - began, 1),
         "seed": SEED,
         "times_a_whole_run_comes_there": times,
+        "drawn_but_never_come_to": [each for _, missed in tried for each in missed],
         "rows": rows,
         "damage": damage,
     }
@@ -146,6 +149,22 @@ def places(run_dir: Path) -> list[str]:
 
 
 # --- one kill -------------------------------------------------------------------------------------
+
+
+def hit(
+    asked: list[str], run_dir: Path, point: str, number: int, draw: random.Random
+) -> tuple[dict[str, Any], list[list[Any]]]:
+    """One kill, and the draws before it that this run never came to: an earlier one is drawn.
+
+    How many events a run has, and how many segments it writes, depends on how fast it is.
+    """
+    missed: list[list[Any]] = []
+    while True:
+        each = told(row(asked, run_dir.with_name(f"{run_dir.name}-{len(missed)}"), point, number))
+        if each["killed"] or point in NAMED or number == 1:
+            return each, missed
+        missed.append([point, number])
+        number = draw.randrange(1, number)
 
 
 def row(asked: list[str], run_dir: Path, point: str, number: int) -> dict[str, Any]:
