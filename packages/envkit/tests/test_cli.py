@@ -27,7 +27,7 @@ METAVAR = re.compile(
 WIDE = {"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"}
 
 PREFLIGHT_OPTIONS = """\
---agent replay (the oracle's tool calls over MCP), oracle, nop, model, or module:Class. [default: replay]
+--agent replay (the oracle's calls over MCP), oracle, nop, model, or module:Class. [default: replay]
 --concurrency Trials that live at once. [default: 6]
 --repeat Samples of each task. Default: fill the concurrency once.
 --limit Only the first tasks, by name.

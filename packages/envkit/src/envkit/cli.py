@@ -65,7 +65,7 @@ def preflight(
     agent: Annotated[
         str,
         typer.Option(
-            help="replay (the oracle's tool calls over MCP), oracle, nop, model, or module:Class."
+            help="replay (the oracle's calls over MCP), oracle, nop, model, or module:Class."
         ),
     ] = "replay",
     concurrency: Annotated[int, typer.Option(min=1, help="Trials that live at once.")] = 6,
