@@ -137,7 +137,7 @@ def test_a_baseline_that_lies_where_the_report_goes_is_read_before_it_is_replace
 def test_a_ramp_does_not_go_on_where_it_was_cut_off(ramped: Ramped) -> None:
     done = preflight("--resume", ramped.report)
     assert done.returncode == 2
-    assert "a ramp measures whole levels; start it anew" in done.stderr
+    assert "so it is not resumed; run it anew with --ramp 1,3" in done.stderr
     assert (ramped.report / "report.json").exists()
 
 
