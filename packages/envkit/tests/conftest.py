@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared by all tests: an event loop whose clock jumps, so that waiting takes no time."""
+"""Shared by all tests: an event loop whose clock jumps, so that waiting takes no time.
+
+And one process that may be forked: libraries that start threads as they are imported, for others
+among the tests, are told not to before that.
+"""
 
 import asyncio
+import os
 import selectors
 from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's
+os.environ.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")  # pyarrow's
 
 type Run = Callable[[Coroutine[Any, Any, Any]], Any]
 

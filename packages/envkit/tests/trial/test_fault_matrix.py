@@ -8,7 +8,6 @@ rows marked ``live = false`` go through `within` and `classify` alone.
 import asyncio
 import dataclasses
 import gzip
-import json
 import socket
 import struct
 import tomllib
@@ -20,7 +19,16 @@ from typing import Any
 import pytest
 
 from envkit.deadline import Budgets, within
-from envkit.fault import EngineError, Fault, JudgeError, NoVerdict, Phase, classify
+from envkit.fault import (
+    EngineFailed,
+    EngineGarbage,
+    EngineUnreachable,
+    Fault,
+    JudgeError,
+    NoVerdict,
+    Phase,
+    classify,
+)
 from envkit.trial.record import Attempt, decided_by
 
 from .tiny import Ran, launcher, lend_parts, make_task, run_trials, spec
@@ -228,17 +236,16 @@ async def _unpack_noise() -> bytes:
     return gzip.decompress(await _loopback(b"\x80\xff noise"))
 
 
-async def _parse_noise() -> Any:
-    return json.loads(await _loopback(b"<html>"))
-
+ENGINE = ("generate", "generate_idle", "engine_start", "engine_stop")
+"""What its client meets on the wire stands in the tests of the client."""
 
 CALLS: dict[str, Callable[[], Awaitable[object]]] = {
     "download.raise": _raising(ConnectionResetError("Connection reset by peer")),
     "download.die": _raising(BrokenPipeError("Broken pipe")),
     "download.garbage": _unpack_noise,
-    "generate.raise": _raising(EngineError("HTTP 500")),
-    "generate.die": lambda: _loopback(None),
-    "generate.garbage": _parse_noise,
+    **{f"{each}.raise": _raising(EngineFailed("HTTP 500")) for each in ENGINE},
+    **{f"{each}.die": _raising(EngineUnreachable("connection reset")) for each in ENGINE},
+    **{f"{each}.garbage": _raising(EngineGarbage("<html>")) for each in ENGINE},
     "judge.raise": _raising(JudgeError("HTTP 529")),
     "judge.die": lambda: _loopback(None),
     "judge.garbage": _raising(NoVerdict("three answers without a verdict")),
