@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from harbor.models.trial.config import TrialConfig
 
 from envkit.agent.loaded import voice
 from envkit.audit import examine
@@ -30,7 +31,9 @@ from .tiny import lend_parts
 pytestmark = pytest.mark.integration
 
 TABLE = tomllib.loads((Path(__file__).parents[1] / "audit/model_trials.toml").read_text())
+GRADES_AFTER_FAULTS = "override_error_policy" in TrialConfig.model_fields
 FOUND = {**TABLE["stops"], **TABLE["calls"], **TABLE["faults"]}
+FOUND |= {} if GRADES_AFTER_FAULTS else TABLE["ungraded"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +112,7 @@ def stored(played: dict[str, Played]) -> list[Trajectory]:
 def test_the_table_has_every_kind_of_trial() -> None:
     assert set(FOUND) == {*PLAYS, *STRUCK, *TRAPS}
     assert {*TABLE["answered"]["yes"], *TABLE["answered"]["no"]} == set(FOUND)
+    assert set(TABLE["ungraded"]) <= set(TABLE["faults"])
 
 
 @pytest.mark.parametrize("where", ["directories", "store"])

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harbor.models.trial.config import TrialConfig
 
 from envkit.agent.prompt import SYSTEM
 from envkit.agent.show import NUDGE
@@ -69,7 +70,8 @@ def test_what_was_earned_until_the_engine_failed_is_no_valid_reward(
     played: dict[str, Played],
 ) -> None:
     record = played["engine_fails"].record
-    assert record.reward == 0.5, "the premise: the verifier gave one"
+    graded = "override_error_policy" in TrialConfig.model_fields  # Harbor 0.25 does not grade it
+    assert record.reward == (0.5 if graded else None), "the premise: the verifier gave one"
     assert not record.reward_valid
     assert record.fault is not None
     assert record.fault.owner is Owner.ENGINE
