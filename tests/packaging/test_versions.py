@@ -46,4 +46,4 @@ def test_changelog_has_a_place_for_the_current_version(package: str) -> None:
 def test_extras_of_envkit_are_those_its_users_are_told_of() -> None:
     project = tomllib.loads((PACKAGES / "envkit/pyproject.toml").read_text("utf-8"))["project"]
     extras = set(project["optional-dependencies"])
-    assert extras == {"servers", "run", "docker", "modal", "aws", "all"}
+    assert extras == {"trajectories", "servers", "run", "docker", "modal", "aws", "all"}

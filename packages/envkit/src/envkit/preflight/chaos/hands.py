@@ -93,14 +93,14 @@ def strike_self(number: signal.Signals, log: Callable[[str], None]) -> NoReturn:
         signal.pause()
 
 
-def starve_of_memory(groups: Sequence[str]) -> str:
-    """Lower a group's limit of memory to what it uses: the kernel kills at the next page it wants.
+def starve_of_memory(groups: Sequence[str], room: int = _SLACK) -> str:
+    """Lower a group's limit of memory to ``room`` bytes above what it uses; the kernel kills there.
 
     Process 1 of a box is spared by its own setting.
     """
     limit, used = _memory_files(groups)
     for _ in range(_TRIES):
-        ceiling = int(used.read_text()) + _SLACK
+        ceiling = int(used.read_text()) + room
         with contextlib.suppress(OSError):  # it used more meanwhile
             limit.write_text(str(ceiling))
             return f"{limit} is {ceiling}"

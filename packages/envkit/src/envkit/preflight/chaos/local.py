@@ -17,6 +17,9 @@ from envkit.preflight.chaos.wire import NOISE
 from envkit.sandbox.prepare import Prepared
 from envkit.sandbox.spec import BoxSpec
 
+_ROOM: Final = 8 << 20
+"""Bytes that a starved verifier may still take: process 1 of its box, which the kernel does not
+choose, must not be the one that finds no page."""
 _TURNS: Final = 5
 """Of the fork server's loop: it sees a box's end in one of them. A box that is closed sooner ends
 like any other, which nobody can tell and which costs nothing."""
@@ -104,7 +107,9 @@ class LocalLayer(ServedLayer):
         parts = await self._parts()
         match kind:
             case "out-of-memory":
-                self._starve(parts["box"]["groups"], hands.killed_in(parts["box"]["groups"]))
+                groups = parts["box"]["groups"]
+                self._starve(groups, hands.killed_in(groups), room=_ROOM)
+                return "exec tail /dev/zero"  # keeps all of a line that does not end
             case "disk-full":
                 self.log(hands.fill(self._workspace()))
             case "kill-box":

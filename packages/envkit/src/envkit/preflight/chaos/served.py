@@ -109,9 +109,9 @@ class ServedLayer(Layer, LocalEnvironment):
         assert self._session is not None
         self._session._channel = Bent(self._session.channel)  # pyright: ignore
 
-    def _starve(self, groups: Sequence[str], killed: Coroutine[Any, Any, str]) -> None:
+    def _starve(self, groups: Sequence[str], killed: Coroutine[Any, Any, str], **room: int) -> None:
         """The kernel kills at the next page that is wanted: what follows wants some."""
-        limit = hands.starve_of_memory(groups)
+        limit = hands.starve_of_memory(groups, **room)
         self.strikes()
 
         async def watch() -> None:
