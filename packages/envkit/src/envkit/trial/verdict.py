@@ -3,22 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from datetime import datetime
 from typing import Final
 
 from harbor.models.trial.result import ExceptionInfo, TrialResult
 from harbor.trial.trial import Trial
 
-from envkit.fault import (
-    BudgetUse,
-    Fault,
-    Phase,
-    RewardUnreadable,
-    ServerDisconnected,
-    ServerStartFailed,
-    classify,
-)
+from envkit.fault import BudgetUse, Fault, Phase, RewardUnreadable, classify
 from envkit.sandbox.ledger import Ledger
 
 _ORDER: Final = tuple(Phase)
@@ -48,15 +39,13 @@ def faults_of(told: list[Fault], result: TrialResult | None, book: Ledger) -> tu
     """What decided first: what takes the reward away, in the order in which it struck.
 
     In one phase what the guard saw comes before what Harbor tells, which may be its consequence.
-    A server that took no first connection is not one that was lost, whichever is noticed first.
     """
     if result is None:
         return (*told, *book.faults)
     infos = [result.exception_info, *(s.exception_info for s in result.step_results or [])]
     told = told + [_told(info, result, book) for info in infos if info is not None]
     faults = [*book.faults, *told, *_unread(result)]
-    never_up = {fault.phase for fault in faults if fault.code == ServerStartFailed.__name__}
-    return tuple(sorted(dict.fromkeys(faults), key=lambda each: _precedence(each, never_up)))
+    return tuple(sorted(dict.fromkeys(faults), key=_precedence))
 
 
 def _told(info: ExceptionInfo, result: TrialResult, book: Ledger) -> Fault:
@@ -83,9 +72,8 @@ def _budget_use(result: TrialResult, book: Ledger) -> BudgetUse | None:
     )
 
 
-def _precedence(fault: Fault, never_up: Collection[Phase]) -> tuple[bool, int, bool]:
-    follows = fault.code == ServerDisconnected.__name__ and fault.phase in never_up
-    return fault.policy.reward_valid, _ORDER.index(fault.phase), follows
+def _precedence(fault: Fault) -> tuple[bool, int]:
+    return fault.policy.reward_valid, _ORDER.index(fault.phase)
 
 
 def _unread(result: TrialResult) -> list[Fault]:
