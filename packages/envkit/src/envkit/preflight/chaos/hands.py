@@ -14,9 +14,9 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from envkit.deadline import deadline
 from envkit.sandbox import kernel, loopio
@@ -37,9 +37,14 @@ _TRIES: Final = 20
 
 async def kill(pid: int) -> str:
     """SIGKILL a process and wait until the kernel has let go of it."""
+    return await killed(pid)
+
+
+def killed(pid: int) -> Coroutine[Any, Any, str]:
+    """SIGKILL a process now; what is returned waits until the kernel has let go of it."""
     fd = os.pidfd_open(pid)
     signal.pidfd_send_signal(fd, signal.SIGKILL)
-    return await gone(fd, pid)
+    return gone(fd, pid)
 
 
 async def gone(fd: int, pid: int) -> str:

@@ -63,7 +63,9 @@ class ServedLayer(Layer, LocalEnvironment):
         """A request is on the wire."""
         match self.strike.kind:
             case "kill-gateway":
-                self.log(await hands.kill(await self._gateway_pid()))
+                # The client is to see it before whoever watches the gateway says so.
+                killed = hands.killed(await self._gateway_pid())
+                self._watching = asyncio.create_task(self._log(killed))
             case "stop-gateway":
                 self.log(await hands.stop(await self._gateway_pid()))
             case "kill-gateway-box":
@@ -82,6 +84,9 @@ class ServedLayer(Layer, LocalEnvironment):
                 self.die(signal.SIGSTOP)
             case kind:
                 raise AssertionError(kind)
+
+    async def _log(self, done: Coroutine[Any, Any, str]) -> None:
+        self.log(await done)
 
     async def _starve_gateway(self) -> None:
         parts, pid = await self._parts(), await self._gateway_pid()
