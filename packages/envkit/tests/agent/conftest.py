@@ -116,7 +116,7 @@ async def read_request(reader: asyncio.StreamReader, asked: list[dict[str, Any]]
             request["headers"] = head.decode()
             asked.append(request)
             return request
-        if line == "last-event-id: 7":
+        if line == "last-event-id: 7 é":
             return {**asked[-1], "method": "GET", "answers": asked[-1]["method"]}
     return {"method": "none"}
 
@@ -154,7 +154,7 @@ async def answer(writer: asyncio.StreamWriter, request: dict[str, Any], fault: s
             writer.write(head(200, len(event), "text/event-stream") + event)
         case "broken stream" if request["method"] != "GET":
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
-            writer.write(b"id: 7\nretry: 1\ndata:\n\n")
+            writer.write("id: 7 é\nretry: 1\ndata:\n\n".encode())
             await writer.drain()
             writer.close()
         case "broken stream":

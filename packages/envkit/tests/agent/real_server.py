@@ -34,6 +34,12 @@ def echo(text: str) -> str:
 
 
 @server.tool()
+def count(number: int) -> str:
+    """Say a number back."""
+    return str(number)
+
+
+@server.tool()
 def refuse(why: str) -> str:
     """Fail as a tool should."""
     raise ToolError(f"not_found: {why}")

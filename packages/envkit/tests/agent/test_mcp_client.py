@@ -164,6 +164,12 @@ def test_a_url_that_is_none_is_a_failed_start() -> None:
     assert type(error) is ServerStartFailed
 
 
+def test_a_token_that_no_request_can_carry_is_a_failed_start_and_is_not_told() -> None:
+    error = asyncio.run(connecting(Endpoint(url="http://127.0.0.1:9/mcp/", token="s3cret\n")))
+    assert type(error) is ServerStartFailed
+    assert "s3cret" not in str(error)
+
+
 def test_a_wrong_token_is_named(real_server: Any) -> None:
     error = asyncio.run(connecting(replace(real_server.endpoint, token="wrong-token")))
     assert type(error) is ServerStartFailed
@@ -249,6 +255,14 @@ def test_a_stream_that_breaks_off_is_taken_up_where_it_was(faulty_server: Serve)
             return (await client.call("look", {})).text
 
     assert asyncio.run(main()) == "seen"
+
+
+def test_a_number_of_more_than_64_bits_is_sent_as_it_is(real_server: Any) -> None:
+    async def main() -> str:
+        async with ToolClient.open(real_server.endpoint) as client:
+            return (await client.call("count", {"number": 1 << 70})).text
+
+    assert asyncio.run(main()) == str(1 << 70)
 
 
 def test_structured_content_is_held_to_the_schema_that_was_listed(faulty_server: Serve) -> None:

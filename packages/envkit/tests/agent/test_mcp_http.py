@@ -5,6 +5,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+import h11
 import pytest
 
 from envkit.agent import mcp_http
@@ -158,6 +159,7 @@ def test_a_response_left_unread_takes_its_connection_with_it() -> None:
         ("{url}", False),
         ("http://127.0.0.1:9/mcp/", False),
         ("https://127.0.0.1/mcp/", False),
+        ("http://[127.0.0.1/mcp/", False),
         ("", False),
     ],
 )
@@ -174,6 +176,32 @@ def test_only_a_move_within_the_origin_is_followed(location: str, followed: bool
                 assert link.moved(response) is followed
                 await response.body()
             assert link.url == (f"{server.url}/" if followed else server.url)
+
+    asyncio.run(main())
+
+
+def test_a_move_to_where_no_request_can_go_is_the_servers_garbage() -> None:
+    async def moves(_: Server, writer: asyncio.StreamWriter, __: str) -> None:
+        writer.write("HTTP/1.1 307 Moved\r\nlocation: /dä\r\ncontent-length: 0\r\n\r\n".encode())
+
+    async def main() -> None:
+        async with serving(moves) as (server, link):
+            async with link.exchange("POST", {}, b"{}") as response:
+                assert link.moved(response)
+            with pytest.raises(h11.RemoteProtocolError, match="wants sent what cannot be"):
+                await post(link)
+            assert len(server.requests) == 1
+
+    asyncio.run(main())
+
+
+def test_a_body_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_http, "MAX_BODY_BYTES", 3)
+
+    async def main() -> None:
+        async with serving(plain) as (_, link):
+            with pytest.raises(h11.RemoteProtocolError, match="longer than 3 bytes"):
+                await post(link)
 
     asyncio.run(main())
 

@@ -21,8 +21,12 @@ KEPT_S = 4.0
 """An idle connection is used again within this time: servers close theirs after 5 s or more, and a
 request that meets the closing is lost."""
 READ_BYTES = 1 << 16
+MAX_BODY_BYTES = 32 << 20
+"""Of a body that is read whole: a rendered page in base64 takes megabytes; a server gone mad must
+still not fill the memory."""
 REDIRECTS = (307, 308)
 """Those that keep method and body. Others would turn a call into something else."""
+_NOT_SENDABLE = (h11.LocalProtocolError, UnicodeEncodeError)
 
 
 class Response:
@@ -43,11 +47,17 @@ class Response:
         return bytes(event.data) if isinstance(event, h11.Data) else None
 
     async def body(self) -> bytes:
-        """The rest of the body, whole."""
-        parts: list[bytes] = []
+        """The rest of the body, whole.
+
+        Raises:
+            h11.RemoteProtocolError: it is longer than `MAX_BODY_BYTES`.
+        """
+        whole = bytearray()
         while (part := await self.part()) is not None:
-            parts.append(part)
-        return b"".join(parts)
+            whole += part
+            if len(whole) > MAX_BODY_BYTES:
+                raise h11.RemoteProtocolError(f"a body is longer than {MAX_BODY_BYTES} bytes")
+        return bytes(whole)
 
 
 class HttpLink:
@@ -57,11 +67,15 @@ class HttpLink:
         """Take an http or https URL, and the headers that each request carries.
 
         Raises:
-            ValueError: the URL is of another kind.
+            ValueError: the URL is of another kind, or no request can carry it or the headers.
         """
         self._headers = list(headers.items())
         self._idle: list[tuple[_Line, float]] = []
         self._point(url)
+        try:
+            self._request("GET", {}, b"")
+        except _NOT_SENDABLE:  # which would quote a token
+            raise ValueError(f"no request can carry {url!r} and its headers") from None
 
     @property
     def url(self) -> str:
@@ -76,20 +90,28 @@ class HttpLink:
 
         Raises:
             OSError: the server cannot be reached, or the connection is lost.
-            h11.RemoteProtocolError: what came back is not HTTP, or was cut.
+            h11.RemoteProtocolError: what came back is not HTTP, or was cut; or the server gave
+                a name or a place that no request can carry.
         """
+        try:
+            request = self._request(method, headers, body)
+        except _NOT_SENDABLE as error:
+            raise h11.RemoteProtocolError(f"it wants sent what cannot be: {error}") from error
         line = self._kept() or await self._dial()
         try:
-            yield Response(line, await line.ask(self._request(method, headers, body), body))
+            yield Response(line, await line.ask(request, body))
         finally:
             self._keep(line)
 
     def moved(self, response: Response) -> bool:
         """Whether the response sends us elsewhere within the origin; later requests go there."""
-        target = urljoin(self._url, response.header("location"))
-        if response.status not in REDIRECTS or target == self._url:
+        if response.status not in REDIRECTS:
             return False
-        if urlsplit(target)[:2] != urlsplit(self._url)[:2]:
+        try:
+            target = urljoin(self._url, response.header("location"))
+        except ValueError:  # it is no URL
+            return False
+        if target == self._url or urlsplit(target)[:2] != urlsplit(self._url)[:2]:
             return False
         self._point(target)
         return True
@@ -113,7 +135,8 @@ class HttpLink:
         fixed = [("host", self._authority), *self._headers, *headers.items()]
         if body:
             fixed.append(("content-length", str(len(body))))
-        return h11.Request(method=method, target=self._target, headers=fixed)
+        carried = [(name, value.encode("latin-1")) for name, value in fixed]
+        return h11.Request(method=method, target=self._target, headers=carried)
 
     def _kept(self) -> "_Line | None":
         """The connection used last; those that are stale or closed are let go."""

@@ -10,6 +10,7 @@ what `HttpLink` raises.
 """
 
 import asyncio
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -85,7 +86,7 @@ class McpWire:
 
     async def ask(self, message: Message, headers: Mapping[str, str]) -> Answer:
         """Send a request and wait for its answer; the caller sets the deadline."""
-        body, sent = orjson.dumps(message), {**_HEADERS, **headers}
+        body, sent = _written(message), {**_HEADERS, **headers}
         for _ in range(MOVES):
             async with self._link.exchange("POST", sent, body) as response:
                 if self._link.moved(response):
@@ -99,7 +100,7 @@ class McpWire:
 
     async def tell(self, message: Message, headers: Mapping[str, str]) -> None:
         """Send what nobody answers; what the server says to it is passed over."""
-        body, sent = orjson.dumps(message), {**_HEADERS, **headers}
+        body, sent = _written(message), {**_HEADERS, **headers}
         async with self._link.exchange("POST", sent, body) as response:
             await response.body()
 
@@ -124,7 +125,8 @@ class McpWire:
         while heard is None and place.last and left:
             seen, left = place.last, left - 1
             await asyncio.sleep(place.wait_s)
-            more = {**headers, "accept": "text/event-stream", "last-event-id": seen}
+            number_of_event = seen.encode().decode("latin-1")  # as the stream had it
+            more = {**headers, "accept": "text/event-stream", "last-event-id": number_of_event}
             async with self._link.exchange("GET", more) as again:
                 if again.status != 200:
                     raise HttpStatusError(again.status)
@@ -185,6 +187,14 @@ def _declined(request: Message) -> Message:
     if request["method"] == "ping":
         return {**reply, "result": {}}
     return {**reply, "error": {"code": METHOD_NOT_FOUND, "message": "Method not found"}}
+
+
+def _written(message: Message) -> bytes:
+    """As JSON; a model may well give whole numbers of more than 64 bits, which orjson refuses."""
+    try:
+        return orjson.dumps(message)
+    except orjson.JSONEncodeError:
+        return json.dumps(message).encode()
 
 
 def _parsed(body: bytes) -> Message:
