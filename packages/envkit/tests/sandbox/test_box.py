@@ -168,6 +168,14 @@ def test_the_call_ends_with_the_command_not_with_what_it_left_behind(in_room: In
     assert in_room(leave) == (False, b"started\n")
 
 
+def test_a_program_whose_reader_has_gone_ends_by_the_signal_and_in_silence(in_room: InRoom):
+    async def pipe(room: Room) -> tuple[bytes, bytes]:
+        done = await room.run("seq 1 200000 | head -n 1; echo ${PIPESTATUS[0]}")
+        return done.stdout, done.stderr
+
+    assert in_room(pipe) == (b"1\n141\n", b"")
+
+
 def test_orphans_are_reaped_by_process_1(in_room: InRoom):
     async def orphan(room: Room) -> str:
         await room.say("for i in 1 2 3 4 5; do (setsid true &) ; done")

@@ -288,6 +288,7 @@ def _execute(command: Command) -> NoReturn:
         os.chdir(command.cwd)
     except OSError as error:
         _complain(f"cannot change to {command.cwd}: {error.strerror}")
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # ignored by this interpreter and inherited
     try:
         os.execvpe(command.argv[0], list(command.argv), dict(command.env))
     except OSError as error:

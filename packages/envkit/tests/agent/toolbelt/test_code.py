@@ -13,6 +13,7 @@ from harbor.models.trial.paths import TrialPaths
 
 from envkit.agent.toolbelt.box import Box
 from envkit.agent.toolbelt.code import CodeToolbelt
+from envkit.agent.toolbelt.scripts import MATCHES
 from envkit.agent.types import CallRequest, Observation
 from envkit.deadline import DEFAULT_BUDGETS
 from envkit.fault import DiskFull, SandboxDied
@@ -156,6 +157,17 @@ def test_long_files_are_read_in_parts(tmp_path: Path) -> None:
         assert (await hands.say("bash", command="wc -c < big.txt")).strip() == "600000"
 
     in_box(tmp_path, work)
+
+
+def test_what_is_left_out_of_much_is_no_error(tmp_path: Path) -> None:
+    async def work(hands: Hands) -> None:
+        await hands.say("bash", command="seq 1 200000 > n.txt")
+        read = await hands.say("read", filePath="n.txt")
+        assert read.endswith("  2000\t2000\n[go on with offset 2001]")
+        found = (await hands.say("grep", pattern="1", path="n.txt")).splitlines()
+        assert (len(found), found[1]) == (MATCHES, "10:10")
+
+    assert in_box(tmp_path, work).faults == []
 
 
 REFUSED: tuple[tuple[str, dict[str, Any], str, str], ...] = (

@@ -29,7 +29,8 @@ exit 0
 GREP: Final = f"""\
 [ -e "$1" ] || {{ echo "$1: no such file or directory"; exit 66; }}
 grep -rnIE --include="$3" -e "$2" -- "$1" | head -n {MATCHES}
-[ "${{PIPESTATUS[0]}}" -le 1 ] || [ "${{PIPESTATUS[0]}}" -eq 141 ]
+status=${{PIPESTATUS[0]}}
+[ "$status" -le 1 ] || [ "$status" -eq 141 ]
 """
 READ: Final = f"""\
 [ -e "$1" ] || {{ echo "$1: no such file or directory"; exit 66; }}
