@@ -86,6 +86,7 @@ def test_the_command_examines_this_machine_as_text_and_as_a_document() -> None:
     assert text.stderr == ""
     names = {each["name"] for each in told["findings"]}
     assert names >= {"envkit", "room", "memory", "cgroups", "bubblewrap", "boxes", "clock", "keys"}
+    assert "gateways" in names
     assert all(f"  {name} " in text.stdout for name in names)
     assert told["for"] == 3
     assert all(each["fix"] for each in told["findings"] if each["status"] == "fail")

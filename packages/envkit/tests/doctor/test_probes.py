@@ -8,11 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from envkit.doctor import bubblewrap, cgroups, clock, interpreter, keys, namespaces, programs, room
+from envkit.doctor import (
+    bubblewrap,
+    cgroups,
+    clock,
+    gateways,
+    interpreter,
+    keys,
+    namespaces,
+    programs,
+    room,
+)
 from envkit.doctor.clock import Reading
 from envkit.doctor.types import Finding, Machine, Status
 from envkit.fault import SandboxUnavailable
-from envkit.sandbox.availability import Availability
+from envkit.sandbox.availability import Availability, judge_gateways
 from envkit.sandbox.userns import blockers
 
 from .conftest import CONTAINER, HARDENED, UBUNTU, VERSION_1, Programs, says
@@ -245,6 +255,13 @@ def test_a_bubblewrap_that_is_too_old_is_named_beside_what_to_install(machine: M
     assert "/usr/bin/bwrap is bubblewrap 0.8.0" in program.text
     assert "pip install 'envkit[run]'" in program.fix
     assert (box.status, box.text, box.fix) == (Status.FAIL, NO_BOX.problem, NO_BOX.fix)
+
+
+def test_a_kernel_without_the_calls_of_gateways_is_found_with_its_fix() -> None:
+    old = judge_gateways("mount_setattr: Function not implemented", "5.10.0")
+    found = one(gateways.examine(old))
+    assert (found.status, found.text, found.fix) == (Status.FAIL, old.problem, old.fix)
+    assert one(gateways.examine(judge_gateways("", "6.1.0"))).status is Status.OK
 
 
 # --- programs ------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from envkit.doctor import (
     bubblewrap,
     cgroups,
     clock,
+    gateways,
     interpreter,
     keys,
     leftovers,
@@ -23,7 +24,7 @@ from envkit.doctor import (
     room,
 )
 from envkit.doctor.types import Finding, Machine, Status
-from envkit.sandbox.availability import availability
+from envkit.sandbox.availability import box_availability, gateway_availability
 from envkit.sandbox.cgroup import find_parent
 from envkit.sandbox.prepare import cache_directory
 
@@ -33,13 +34,14 @@ type Probe = Callable[[], Iterator[Finding]]
 def examine(*, trials: int, reap: bool) -> Iterator[Finding]:
     """Every finding about this machine, for so many trials at once."""
     machine = Machine()
-    boxes = availability()
+    boxes = box_availability()
     probes: tuple[tuple[str, Probe], ...] = (
         ("envkit", interpreter.examine),
         ("room", lambda: room.examine(machine, trials, _places())),
         ("user namespaces", lambda: namespaces.examine(machine, boxes.ok)),
         ("cgroups", lambda: cgroups.examine(machine, _usable())),
         ("bubblewrap", lambda: bubblewrap.examine(machine, boxes)),
+        ("gateways", lambda: gateways.examine(gateway_availability())),
         ("clock", clock.examine),
         ("programs", lambda: programs.examine(machine)),
         ("keys", lambda: keys.examine(machine)),

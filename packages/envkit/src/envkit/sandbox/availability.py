@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Can a box be made on this machine? Tried, not guessed; and if not, the one line that fixes it."""
+"""Can boxes be made on this machine? Tried, not guessed; and if not, the one line that fixes it."""
 
 from __future__ import annotations
 
 import platform
+import re
 import subprocess
 from dataclasses import dataclass
 from typing import Final
@@ -12,6 +13,8 @@ from envkit.fault import SandboxUnavailable
 from envkit.sandbox.bwrap import bwrap_binary
 from envkit.sandbox.userns import blockers
 
+OLDEST: Final = (5, 12)
+"""The first Linux that has every system call of `envkit.sandbox.mounts`."""
 _PROBE_S: Final = 20.0
 
 
@@ -29,13 +32,15 @@ class Availability:
 
 
 def availability() -> Availability:
-    """Make the smallest box and see."""
+    """Whether all boxes of a trial can be made here."""
+    box = box_availability()
+    return gateway_availability() if box.ok else box
+
+
+def box_availability() -> Availability:
+    """Make the smallest box of bubblewrap's and see."""
     if platform.system() != "Linux":
-        return Availability(
-            ok=False,
-            problem=f"{platform.system()} has no Linux namespaces",
-            fix="use a Linux machine, or --env unsafe-process without isolation",
-        )
+        return _not_linux()
     try:
         binary = bwrap_binary()
     except SandboxUnavailable as error:
@@ -54,6 +59,38 @@ def availability() -> Availability:
         return Availability(ok=True)
     said = (done.stderr.strip().splitlines() or ["no word"])[-1]
     return Availability(ok=False, problem=f"bubblewrap cannot make a box ({said})", fix=_fix())
+
+
+def gateway_availability() -> Availability:
+    """Make the system calls that the boxes of gateways need, in vain, and see who refuses them."""
+    if platform.system() != "Linux":
+        return _not_linux()
+    from envkit.sandbox import mounts  # only Linux can load it
+
+    return judge_gateways(mounts.refused(), platform.release())
+
+
+def judge_gateways(refused: str, release: str) -> Availability:
+    """By the call that is refused, if one is, and the kernel that is running."""
+    if not refused:
+        return Availability(ok=True)
+    old = tuple(map(int, re.findall(r"\d+", release)[:2])) < OLDEST
+    return Availability(
+        ok=False,
+        problem=f"the box of a gateway cannot be made ({refused}, Linux {release})",
+        fix="boot Linux 5.12 or later, or use --env unsafe-process without isolation"
+        if old
+        else "let the filter of this container or service pass it: start it with --privileged, or"
+        " with --security-opt seccomp=unconfined, or run on its host",
+    )
+
+
+def _not_linux() -> Availability:
+    return Availability(
+        ok=False,
+        problem=f"{platform.system()} has no Linux namespaces",
+        fix="use a Linux machine, or --env unsafe-process without isolation",
+    )
 
 
 def _fix() -> str:

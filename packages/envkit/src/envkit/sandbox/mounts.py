@@ -9,8 +9,10 @@ architecture; each raises OSError.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -42,6 +44,9 @@ _python.syscall.restype = ctypes.c_long
 for _hook in ("PyOS_BeforeFork", "PyOS_AfterFork_Parent", "PyOS_AfterFork_Child"):
     getattr(_python, _hook).restype = None
 
+TELLING: Final = {"open_tree": _OPEN_TREE, "clone3": _CLONE3, "mount_setattr": _MOUNT_SETATTR}
+"""Calls that read their arguments before they ask who calls: they tell what a kernel has."""
+
 
 class _Attributes(ctypes.Structure):
     _fields_ = tuple((name, ctypes.c_uint64) for name in ("set", "clear", "propagation", "userns"))
@@ -61,6 +66,20 @@ class _CloneArguments(ctypes.Structure):
             "tls",
         )
     )
+
+
+def refused(calls: Mapping[str, int] = TELLING) -> str:
+    """The first of the calls that the kernel lacks or a filter refuses, and how; else empty.
+
+    Each is made with arguments that are none, so nothing comes of it.
+    """
+    for name, number in calls.items():
+        try:
+            _call(name, number, -1, None, -1, None, 0)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                return f"{name}: {os.strerror(error.errno or 0)}"
+    return ""
 
 
 def take(path: Path) -> int:
