@@ -99,6 +99,16 @@ def test_a_killed_server_takes_its_boxes_along_and_its_holder_is_told(root: Path
     assert reaper.remnants(run) == []
 
 
+def test_what_cannot_be_done_before_the_first_fork_is_told_and_its_traceback_kept(tmp_path: Path):
+    async def start() -> None:
+        async with session.forkserver(log=tmp_path / "log", preload=[("envkit:no_such", {})]):
+            pass
+
+    with pytest.raises(SandboxUnavailable, match=r"failed: AttributeError: .*no_such[^\n]*$"):
+        asyncio.run(start())
+    assert "Traceback" in (tmp_path / "log").read_text()
+
+
 def test_a_machine_that_forbids_boxes_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch):
     async def start() -> None:
         async with session.forkserver(warm=False):

@@ -24,6 +24,7 @@ import signal
 import socket
 import sys
 import time
+import traceback
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NoReturn
@@ -323,6 +324,10 @@ def _be_nursery(sock: socket.socket, parent: int, settings: ServerSettings) -> N
 
         nursery.main(sock, warm=settings.warm, preload=settings.preload)
         status = 0
+    except BaseException as error:  # the boundary: who asked hears the last line, the log has all
+        traceback.print_exc()
+        said = f"{type(error).__name__}: {error}".partition("\n")[0]
+        print(f"what trials and gateways are forked from failed: {said}", file=sys.stderr)
     finally:
         sys.stderr.flush()
         os._exit(status)

@@ -22,7 +22,7 @@ import socket
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from importlib import import_module
 from typing import Any, Final, NoReturn
@@ -33,6 +33,7 @@ from envkit.sandbox import cell, kernel, loopio
 from envkit.sandbox.cell import CellSpec
 from envkit.sandbox.channel import Channel
 from envkit.sandbox.scene import Scenes
+from envkit.sandbox.spec import Preload
 
 TRIAL_MAIN: Final = "envkit.trial.child:main"
 """What a forked trial runs: ``main(spec, socket)``."""
@@ -45,9 +46,6 @@ WARM: Final = (
     "envkit.servers.boxed:warm",
     "envkit.trial.child:warm",
 )
-
-
-type Preload = Sequence[tuple[str, Mapping[str, Any]]]
 
 
 def main(sock: socket.socket, *, warm: bool, preload: Preload = ()) -> None:

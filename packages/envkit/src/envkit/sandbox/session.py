@@ -19,7 +19,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
@@ -29,7 +29,7 @@ from envkit.fault import SandboxUnavailable
 from envkit.sandbox.channel import Channel, EventSink
 from envkit.sandbox.prepare import Prepared, prepare
 from envkit.sandbox.reaper import birth, reap_run
-from envkit.sandbox.spec import ServerSettings
+from envkit.sandbox.spec import Preload, ServerSettings
 from envkit.sandbox.stage import OWNER, STAGES
 
 READY_S: Final = 60.0
@@ -49,8 +49,6 @@ _KEPT: Final = (
 """Environment of the fork server: its memory is copied into gateways, so no key may be in it."""
 
 Handler = Callable[[str, str], None]
-type Preload = Sequence[tuple[str, Mapping[str, Any]]]
-"""As `envkit.sandbox.spec.ServerSettings` has it."""
 
 
 @dataclass(slots=True)

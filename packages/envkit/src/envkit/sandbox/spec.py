@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
@@ -12,6 +12,9 @@ from envkit.sandbox.limits import Limits
 
 PARSED: Final = "/.parsed"
 """In the box of a gateway, and in no other."""
+
+type Preload = Sequence[tuple[str, Mapping[str, Any]]]
+"""What else to do before the first fork: each a ``module:name`` and its keyword arguments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +66,7 @@ class ServerSettings:
     """Use control groups where the machine lets us make them; else rlimits alone hold."""
     turns: int = 0
     """How many trials work at once, see `envkit.sandbox.turns`; 0 for all."""
-    preload: tuple[tuple[str, Mapping[str, Any]], ...] = ()
-    """What else to do before the first fork: each a ``module:name`` and its keyword arguments."""
+    preload: Preload = ()
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
