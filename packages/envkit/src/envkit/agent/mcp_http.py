@@ -135,7 +135,7 @@ class HttpLink:
         fixed = [("host", self._authority), *self._headers, *headers.items()]
         if body:
             fixed.append(("content-length", str(len(body))))
-        carried = [(name, value.encode("latin-1")) for name, value in fixed]
+        carried = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in fixed]
         return h11.Request(method=method, target=self._target, headers=carried)
 
     def _kept(self) -> "_Line | None":
