@@ -72,6 +72,7 @@ def test_arguments_that_look_like_the_format_read_back_or_are_refused(
 @pytest.mark.parametrize("opened", [False, True])
 @settings(deadline=None, max_examples=150)
 @given(text=spiked)
+@example(text='{"name": ["now"]}')
 def test_any_text_is_parsed(name: str, opened: bool, text: str) -> None:
     parsed = parser_named(name, opens_thinking=opened).parse(text, TOOLS)
     assert len(parsed.unreadable) <= MOST_BROKEN

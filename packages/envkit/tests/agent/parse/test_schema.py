@@ -99,6 +99,11 @@ def test_values_are_checked(schema: Any, value: Any, problem: str) -> None:
         check(value, schema, ROOT)
 
 
+def test_a_schema_that_chooses_among_itself_is_given_up() -> None:
+    root = {"$defs": {"Self": {"anyOf": [{"$ref": "#/$defs/Self"}]}}}
+    check("x", root["$defs"]["Self"], root)
+
+
 def test_a_schema_that_doubles_at_every_level_is_given_up() -> None:
     node = {"type": "object", "required": ["more"], "properties": {"in": {"$ref": "#/$defs/Node"}}}
     root = {"$defs": {"Node": {"anyOf": [node, {**node, "required": ["most"]}]}}}

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from envkit.agent.parse.raw import Broken, NoCall, RawCall
+from envkit.agent.parse.raw import Broken, Format, NoCall, RawCall
 from envkit.agent.parse.reader import Reader
-from envkit.agent.parse.turn import FORMATS
+from envkit.agent.parse.turn import format_named
 from envkit.agent.types import CallRequest
 from envkit.fault import HarnessError
 
@@ -33,27 +33,28 @@ def say(
     Raises:
         HarnessError: the format cannot say it, or there is no such format.
     """
-    if name not in FORMATS:
-        raise HarnessError(f"no tool-call format {name!r}; known: {' '.join(FORMATS)}")
+    format = format_named(name)
     said = _SAY[name](calls) if calls else ""
-    _check(name, calls, said)
-    opening, closing = FORMATS[name].think
+    _check(format, calls, said)
+    opening, closing = format.think
     thought = f"{thinking}\n{closing}\n\n" if opened else f"{opening}\n{thinking}\n{closing}\n\n"
     joint = "\n" if content and said else ""
     return f"{thought if thinking or opened else ''}{content}{joint}{said}"
 
 
-def _check(name: str, calls: Sequence[CallRequest], said: str) -> None:
+def _check(format: Format, calls: Sequence[CallRequest], said: str) -> None:
     reader, at, read = Reader(said), 0, list[RawCall | Broken]()
     try:
         while at < len(said):
-            found, at = FORMATS[name].read(reader, reader.skip(at))
+            found, at = format.read(reader, reader.skip(at))
             read += found
     except (Broken, NoCall) as error:
-        raise HarnessError(f"{name} cannot say these arguments: {error}") from error
+        raise HarnessError(f"{format.name} cannot say these arguments: {error}") from error
     wanted = [(each.name, dict(each.arguments)) for each in calls]
     if list(map(_said, read)) != wanted and list(map(_said, read)) != _as_text(wanted):
-        raise HarnessError(f"{name} cannot say these arguments: they would be read as others")
+        raise HarnessError(
+            f"{format.name} cannot say these arguments: they would be read as others"
+        )
 
 
 def _said(read: RawCall | Broken) -> tuple[str, dict[str, Any]]:

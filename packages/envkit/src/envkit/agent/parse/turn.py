@@ -40,9 +40,14 @@ def parser_named(name: str, *, opens_thinking: bool = False) -> TurnParser:
     Raises:
         HarnessError: there is no such format.
     """
+    return TurnParser(format_named(name), opens_thinking=opens_thinking)
+
+
+def format_named(name: str) -> Format:
+    """The format. Raises HarnessError where there is none of this name."""
     if name not in FORMATS:
         raise HarnessError(f"no tool-call format {name!r}; known: {' '.join(FORMATS)}")
-    return TurnParser(FORMATS[name], opens_thinking=opens_thinking)
+    return FORMATS[name]
 
 
 class TurnParser:
@@ -179,4 +184,5 @@ def _names_tool(text: str, tools: Mapping[str, ToolSpec]) -> bool:
         value, _ = Reader(text).json(0)
     except NotJson:
         return False
-    return isinstance(value, dict) and cast("dict[str, Any]", value).get("name") in tools
+    name = cast("dict[str, Any]", value).get("name") if isinstance(value, dict) else None
+    return isinstance(name, str) and name in tools

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from envkit.agent.parse.check import check
 from envkit.agent.parse.raw import Broken, RawCall, shown
-from envkit.agent.parse.schema import Schema, Wrong, allowed, named, required
+from envkit.agent.parse.schema import Schema, Wrong, allowed, either, named, required
 from envkit.agent.parse.spoken import from_text
 from envkit.agent.types import CallRequest, ToolSpec
 
@@ -43,7 +43,7 @@ def signature(tool: ToolSpec) -> str:
     known = named(tool.parameters, "properties")
     needed = required(tool.parameters)
     parts = [
-        f"{key} ({' or '.join(sorted(allowed(each, tool.parameters))) or 'anything'}"
+        f"{key} ({either(allowed(each, tool.parameters)) or 'anything'}"
         f"{', required' if key in needed else ''})"
         for key, each in known.items()
     ]
