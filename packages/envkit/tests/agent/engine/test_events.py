@@ -21,11 +21,11 @@ def test_any_cut_of_the_stream_gives_the_same_payloads(
     events = Events()
     chunks = [text[start:stop] for start, stop in itertools.pairwise(edges)]
     assert [each for chunk in chunks for each in events.feed(chunk)] == sent
-    assert events.rest == b""
+    assert events.feed(b"data: last\n\n") == [b"last"]
 
 
 def test_comments_and_other_fields_are_no_payloads() -> None:
     said = b": ping\n\nevent: token\nid: 7\ndata: one\n\nretry: 10\n\ndata:two\ndata: three\n\n"
     events = Events()
     assert events.feed(said + b"data: ha") == [b"one", b"two\nthree"]
-    assert events.rest == b"data: ha"
+    assert events.feed(b"lf\n\n") == [b"half"]

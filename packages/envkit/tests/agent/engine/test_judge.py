@@ -201,7 +201,9 @@ def test_versions_are_numbers(told: object, number: int) -> None:
     assert version_number(told) == number
 
 
-@pytest.mark.parametrize("told", ["nightly", "-3", "1.5", str(2**31), []])
+@pytest.mark.parametrize(
+    "told", ["nightly", "-3", "1.5", 1.5, True, "1_0", "9" * 5000, str(2**31), []]
+)
 def test_versions_that_have_no_order_are_refused(told: object) -> None:
     with pytest.raises(UnreadableVersion):
         version_number(told)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from envkit.agent.engine.connection import Connection
 from envkit.agent.engine.http import NotHttp, ResponseReader
+from envkit.agent.engine.line import Line
 from envkit.agent.engine.options import EngineOptions
 from envkit.agent.types import EncodedPrompt
 from envkit.fault import EngineBusy, EngineGarbage, EngineRefused, EngineUnreachable
@@ -93,12 +94,14 @@ def test_any_bytes_are_read_or_refused(raw: bytes, cuts: list[int]) -> None:
         OK + b" folded: yes\r\n\r\n",
         OK + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\n",
         OK + b"Content-Length: -3\r\n\r\n",
+        OK + b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n",
         OK + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
         OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n",
         OK + b"Content-Encoding: gzip\r\nContent-Length: 3\r\n\r\n",
         OK + b"Content-Length: 3\r\n\r\nfour",
         OK + b"Transfer-Encoding: chunked\r\n\r\nxyz\r\n",
         OK + b"Transfer-Encoding: chunked\r\n\r\n-3\r\nabc\r\n",
+        OK + b"Transfer-Encoding: chunked\r\n\r\n7fffffffffffff\r\nabc",
         OK + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n",
         OK + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nmore",
         OK + b"X: " + b"x" * (1 << 17),
@@ -230,6 +233,44 @@ def test_what_is_no_whole_answer_has_a_name(answer: bytes, error: type[Exception
                 await connection.post("/x", b"{}")
             if isinstance(raised.value, EngineBusy):
                 assert raised.value.retry_after_s == 7.0
+
+    asyncio.run(run())
+
+
+def test_what_came_whole_stands_however_its_connection_ends() -> None:
+    async def run() -> list[bytes | None]:
+        line = Line()
+        line.data_received(OK + by_length([b"whole"]))
+        line.connection_lost(ConnectionResetError())
+        return [await line.part(), await line.part()]
+
+    assert asyncio.run(run()) == [b"whole", None]
+
+
+@pytest.mark.parametrize("why", [ConnectionResetError, MemoryError])
+def test_whatever_ends_a_connection_ends_the_wait_for_its_answer(why: type[Exception]) -> None:
+    async def run() -> None:
+        line = Line()
+        waiting = asyncio.ensure_future(line.part())
+        await asyncio.sleep(0)
+        line.connection_lost(why())
+        await waiting
+
+    with pytest.raises(why):
+        asyncio.run(run())
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("said", [b"[1]", b"7", b"null", b"no"])
+def test_what_is_asked_is_answered_with_an_object(said: bytes) -> None:
+    async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request(reader)
+        writer.write(OK + by_length([said]))
+
+    async def run() -> None:
+        async with served(say) as connection:
+            with pytest.raises(EngineGarbage):
+                await connection.ask("/weight_info")
 
     asyncio.run(run())
 

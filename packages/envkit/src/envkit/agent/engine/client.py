@@ -14,7 +14,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Coroutine, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import orjson
 
@@ -217,7 +217,7 @@ class EngineClient:
         """Give its name to whatever goes wrong in reading what is not the protocol."""
         try:
             yield
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             shown = reply.payloads[0][:200].decode(errors="replace")
             wrong = f"{name}: not the protocol {self._wire.name} ({error!r}): {shown!r}"
             raise EngineGarbage(wrong) from error
@@ -251,8 +251,8 @@ class EngineClient:
 async def open_engine(options: EngineOptions) -> AsyncGenerator[EngineClient]:
     """A client that knows its engine: which model, how long its context, which protocol.
 
-    Raises what a request raises, and EngineRefused where the engine does not serve the model or
-    speaks none of the two protocols.
+    Raises what a request raises, and EngineRefused where the engine does not serve the model
+    or not the protocol that was asked for.
     """
     async with Connection(options) as connection:
 
@@ -294,10 +294,9 @@ async def _described(options: EngineOptions, connection: Connection) -> dict[str
 async def _optional(connection: Connection, path: str) -> dict[str, Any]:
     """What not every engine tells."""
     try:
-        told = await connection.ask(path)
+        return await connection.ask(path)
     except (EngineRefused, EngineGarbage):
         return {}
-    return cast("dict[str, Any]", told) if isinstance(told, dict) else {}
 
 
 async def _wire(options: EngineOptions, connection: Connection) -> Wire:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self, cast
 from urllib.parse import urlsplit
 
 import orjson
 
 from envkit.agent.engine.events import DONE, Events
-from envkit.agent.engine.http import NotHttp
+from envkit.agent.engine.http import BODY_MOST, NotHttp
 from envkit.agent.engine.line import Line, dial
 from envkit.agent.engine.options import EngineOptions
 from envkit.agent.engine.refusal import SHOWN, error_in, refusal
@@ -24,9 +24,6 @@ from envkit.fault import EngineGarbage, EngineRefused, EngineUnreachable
 
 ASK_S: Final = 30.0
 """A question about the engine itself, behind a crowd of others."""
-BODY_MOST: Final = 1 << 28
-"""Bytes of an answer: a million tokens with an alternative each take 200 MB."""
-
 
 type Buffer = bytes | bytearray
 
@@ -74,8 +71,8 @@ class Connection:
             raise refusal(line.response.status, said)
         return line.response.status
 
-    async def ask(self, path: str) -> Any:
-        """A JSON answer to a GET.
+    async def ask(self, path: str) -> dict[str, Any]:
+        """The JSON object that answers a GET.
 
         Raises what `refusal` says of its status, EngineUnreachable, EngineGarbage, and
         DeadlineExceeded (op ``generate``).
@@ -85,7 +82,7 @@ class Connection:
             body = await _whole(line)
         if line.response.status != 200:
             raise refusal(line.response.status, body)
-        return _json(body)
+        return _object(body)
 
     async def tell(self, path: str, body: bytes, seconds: float) -> None:
         """Send what needs no answer."""
@@ -197,9 +194,12 @@ def _parts(text: str) -> tuple[str, int, bool, str, str]:
     return host, port or (443 if tls else 80), tls, url.path, url.netloc.rpartition("@")[2]
 
 
-def _json(body: bytes) -> Any:
+def _object(body: bytes) -> dict[str, Any]:
+    shown = body[:SHOWN].decode(errors="replace")
     try:
-        return orjson.loads(body)
+        told: Any = orjson.loads(body)
     except ValueError as error:
-        shown = body[:SHOWN].decode(errors="replace")
         raise EngineGarbage(f"the engine's answer is no JSON: {shown!r}") from error
+    if not isinstance(told, dict):
+        raise EngineGarbage(f"the engine's answer is no JSON object: {shown!r}")
+    return cast("dict[str, Any]", told)

@@ -36,11 +36,6 @@ class Events:
         *whole, self._rest = text.split(b"\n\n")
         return [payload for event in whole if (payload := _payload(event))]
 
-    @property
-    def rest(self) -> bytes:
-        """What came after the last whole event."""
-        return self._rest
-
 
 def _payload(event: bytes) -> bytes:
     lines = [line for line in event.split(b"\n") if line.startswith(b"data:")]

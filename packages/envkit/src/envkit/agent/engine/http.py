@@ -16,8 +16,12 @@ from typing import Final
 HEAD_MOST: Final = 1 << 16
 """Bytes of a status line with its headers."""
 
+BODY_MOST: Final = 1 << 28
+"""Bytes of an answer: a million tokens with an alternative each take 200 MB."""
+
 _STATUS: Final = re.compile(rb"HTTP/1\.([01]) ([1-9]\d\d)(?: [^\r\n]*)?")
 _SIZE: Final = re.compile(rb"([0-9a-fA-F]{1,15})[ \t]*(?:;[^\r\n]*)?")
+_LENGTH: Final = re.compile(rb"[0-9]{1,15}")
 _NAME: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _BODILESS: Final = frozenset({204, 304})
 
@@ -100,7 +104,7 @@ class ResponseReader:
                 raise NotHttp("the answer does not say how it ends")
             self._step = self._size
         elif length is not None:
-            if not length.isdigit():
+            if _LENGTH.fullmatch(length) is None:
                 raise NotHttp(f"the answer has a length of {length[:20]!r}")
             self._left, self._step = int(length), self._body
         else:
@@ -123,6 +127,8 @@ class ResponseReader:
             if found is None:
                 raise NotHttp(f"a chunk has a size of {rest[at:line][:20]!r}")
             size = int(found[1], 16)
+            if size > BODY_MOST:
+                raise NotHttp(f"a chunk is longer than {BODY_MOST} bytes")
             start, stop = line + 2, line + 2 + size
             if size == 0:
                 self._rest, self._step = rest[line:], self._trailers

@@ -7,6 +7,7 @@ never asked for again (`envkit.fault.UntrainableSample`).
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -35,6 +36,7 @@ FLOOR: Final = -9999.0
 SLACK: Final = 1e-4
 """Above zero: what rounding makes of a probability of one."""
 INT32_MOST: Final = 2**31 - 1
+_NUMBER: Final = re.compile("[0-9]{1,10}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,10 +187,7 @@ def version_number(told: Any) -> int:
     """
     if told in (None, "default"):
         return -1
-    try:
-        number = int(told)
-    except (TypeError, ValueError):
-        number = -1
+    number = int(told) if _NUMBER.fullmatch(str(told)) else -1
     if not 0 <= number <= INT32_MOST:
         raise UnreadableVersion(f"weight version {told!r}: give whole numbers from 0, as text")
     return number

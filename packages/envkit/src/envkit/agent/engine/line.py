@@ -136,9 +136,10 @@ class Line(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         try:
-            if exc is not None:
-                raise exc
-            self._reader.end()
+            if exc is None:
+                self._reader.end()
+            elif not self._reader.done:
+                self._error = self._error or exc
         except OSError as error:
             self._error = self._error or error
         self._wake()
