@@ -177,6 +177,18 @@ def test_tokens_that_swallow_their_neighbours_are_refused_where_they_stand(flag:
     assert vocabulary.split("a b") == ["a b"]
 
 
+def test_ids_are_below_the_size_also_where_some_are_missing() -> None:
+    tokenizer = Tokenizer(models.WordLevel({"a": 0, "b": 7, "?": 2}, unk_token="?"))
+    vocabulary = Vocabulary(tokenizer.to_str())
+    assert (vocabulary.encode("b"), vocabulary.size) == ([7], 8)
+
+
+def test_a_tokenizer_without_added_tokens_loads() -> None:
+    data = json.loads(Tokenizer(models.WordLevel({"a": 0, "?": 1}, unk_token="?")).to_str())
+    del data["added_tokens"]
+    assert Vocabulary(json.dumps(data)).added == {}
+
+
 def test_the_digest_is_that_of_the_file_and_training_gives_the_same_twice() -> None:
     text = tokenizer_of("glm")
     tokenizer_of.cache_clear()

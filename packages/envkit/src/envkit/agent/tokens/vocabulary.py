@@ -44,6 +44,8 @@ class Vocabulary:
         self.digest = hashlib.sha256(text.encode()).hexdigest()
         """sha256 of the file."""
         self._whole = _load(text)
+        self.size = 1 + max(self._whole.get_vocab(with_added_tokens=True).values(), default=-1)
+        """Ids are below it."""
         self._flags = {
             each.content: each for _, each in sorted(self._whole.get_added_tokens_decoder().items())
         }
@@ -54,16 +56,11 @@ class Vocabulary:
         data = json.loads(text)
         data |= {"truncation": None, "padding": None, "post_processor": None}
         data["added_tokens"] = [
-            each for each in data["added_tokens"] if each["content"] not in self.added
+            each for each in data.get("added_tokens", ()) if each["content"] not in self.added
         ]
         self._first = Tokenizer.from_str(json.dumps(data))
         self._later = _never_first(self._first, data)
         self._check(data)
-
-    @property
-    def size(self) -> int:
-        """Ids are below it."""
-        return self._whole.get_vocab_size(with_added_tokens=True)
 
     def encode(self, text: str, *, first: bool = False) -> list[int]:
         """Ids of plain text, which stands at the ``first`` place of a stream or later in it."""
