@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A named time budget for every operation on the outside world.
 
-`deadline` bounds a block, `idle_deadline` the silence of one that may go on for long, `within` an
-awaitable that may not even let itself be cancelled. All raise `DeadlineExceeded` with the operation
-and its seconds, which says whose time ran out. A bare `TimeoutError` leaves none: Harbor would
-rename it to the timeout of its own phase and take the reward for a valid one.
+`deadline` bounds a block, `within` an awaitable that may not even let itself be cancelled.
+Both raise `DeadlineExceeded` with the operation and its seconds, which says whose time ran out. A
+bare `TimeoutError` leaves neither: Harbor would rename it to the timeout of its own phase and take
+the reward for a valid one.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -95,31 +95,6 @@ async def deadline(op: str, seconds: float) -> AsyncGenerator[None]:
             yield
     except TimeoutError as error:
         raise DeadlineExceeded(op, seconds) from error
-
-
-@asynccontextmanager
-async def idle_deadline(
-    op: str, first_s: float, idle_s: float
-) -> AsyncGenerator[Callable[[], None]]:
-    """Bound the silence of a block that lets itself be cancelled, not the block.
-
-    It may take ``first_s`` until it calls what it is given, and ``idle_s`` from each call on.
-    Raises DeadlineExceeded with ``op`` before the first call, with ``op`` and ``_idle`` after it;
-    a bare ``TimeoutError`` of the block is no different.
-    """
-    told = (op, first_s)
-    try:
-        async with asyncio.timeout(first_s) as silence:
-            now = asyncio.get_running_loop().time
-
-            def progress() -> None:
-                nonlocal told
-                told = (f"{op}_idle", idle_s)
-                silence.reschedule(now() + idle_s)
-
-            yield progress
-    except TimeoutError as error:
-        raise DeadlineExceeded(*told) from error
 
 
 async def within[T](op: str, seconds: float, awaitable: Awaitable[T]) -> T:

@@ -17,7 +17,6 @@ from envkit.deadline import (
     Budgets,
     DeadlineExceeded,
     deadline,
-    idle_deadline,
     within,
 )
 from envkit.fault import EnvkitError, Owner, Phase, ServerGarbage, classify
@@ -57,33 +56,6 @@ async def timed(work: Coroutine[Any, Any, Any]) -> tuple[float, BaseException | 
     except BaseException as error:
         return now() - began, error
     return now() - began, None
-
-
-async def telling(parts: int, every_s: float) -> str:
-    """Says that it goes on, so often, and then nothing any more."""
-    async with idle_deadline("generate", 30.0, 5.0) as progress:
-        for _ in range(parts):
-            await asyncio.sleep(every_s)
-            progress()
-        await never()
-    return "never here"
-
-
-@pytest.mark.parametrize(
-    ("parts", "every_s", "op", "whole_s"),
-    [
-        (0, 0.0, "generate", 30.0),
-        (1, 29.0, "generate_idle", 34.0),
-        (99, 4.5, "generate_idle", 450.5),
-    ],
-)
-def test_silence_is_bounded_and_what_goes_on_is_not_cut(
-    run: Run, parts: int, every_s: float, op: str, whole_s: float
-) -> None:
-    seconds, error = run(timed(telling(parts, every_s)))
-    assert seconds == pytest.approx(whole_s)
-    assert isinstance(error, DeadlineExceeded)
-    assert error.op == op
 
 
 @pytest.mark.parametrize("bound", [in_block, within])
