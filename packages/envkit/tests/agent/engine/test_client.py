@@ -110,6 +110,14 @@ def test_a_sample_is_what_the_engine_said(engine: Scripted, protocol: str, strea
     assert 0 <= done.queued_s <= done.first_token_s <= done.seconds
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_an_engine_that_streams_nothing_is_read_whole(engine: Scripted, protocol: str) -> None:
+    engine.play(Script(turns=[Turn(ids=IDS)], streams=False))
+    done = sampled(engine, protocol=protocol)
+    assert done.token_ids.tolist() == IDS
+    assert done.first_token_s == done.seconds
+
+
 def test_both_protocols_and_both_ways_give_the_same_logprobs(engine: Scripted) -> None:
     ways = [(protocol, stream) for protocol in PROTOCOLS for stream in (True, False)]
     done = [
@@ -234,14 +242,23 @@ LASTING: list[tuple[str, type[EnvkitError]]] = [
 ]
 
 
-@pytest.mark.parametrize(("fault", "error"), LASTING)
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+OF_VERSIONS = ("spans with a gap", "named version")
+"""Told by ``generate`` alone."""
+
+
+@pytest.mark.parametrize(
+    ("protocol", "fault", "error"),
+    [
+        (protocol, fault, error)
+        for protocol in PROTOCOLS
+        for fault, error in LASTING
+        if protocol == "generate" or fault not in OF_VERSIONS
+    ],
+)
 @pytest.mark.parametrize("stream", [True, False])
 def test_what_would_be_so_again_is_named_at_once(
     engine: Scripted, fault: str, error: type[EnvkitError], protocol: str, stream: bool
 ) -> None:
-    if protocol == "completions" and fault in ("spans with a gap", "named version"):
-        return  # it does not tell versions
     engine.order(Order(fault=fault))
     with pytest.raises(error) as raised:
         sampled(engine, protocol=protocol, stream=stream)
@@ -280,6 +297,12 @@ def test_a_stream_that_goes_on_is_never_cut(engine: Scripted) -> None:
 def test_weights_that_change_inside_a_request_are_told_by_token(engine: Scripted) -> None:
     engine.play(Script(turns=[Turn(ids=IDS, versions=[("7", 0), ("8", 3), ("9", 9)])]))
     assert sampled(engine).weight_version.tolist() == [7] * 3 + [8] * 6 + [9]
+
+
+def test_tokens_whose_versions_are_not_told_have_the_callers(engine: Scripted) -> None:
+    engine.order(Order(fault="no spans", times=0))
+    assert set(sampled(engine).weight_version.tolist()) == {-1}
+    assert set(sampled(engine, weight_version=4).weight_version.tolist()) == {4}
 
 
 def test_completions_have_the_version_the_engine_tells_before_and_after(engine: Scripted) -> None:
