@@ -46,7 +46,7 @@
     │   └── RewardUnreadable      verifier   no     yes    no
     ├── TaskError                 task       no     no     no
     ├── HarnessError              harness    no     yes    no
-    │   └── PromptTooLong         harness    no     yes    no
+    │   ├── PromptTooLong         harness    no     yes    no
     │   └── TemplateRefused       harness    no     no     no
     ├── ModelFault                model      no     yes    YES
     │   ├── OutOfMemory           model      no     yes    YES

@@ -116,7 +116,7 @@ class EngineUnreachable(EngineError):
 
 
 class EngineBusy(EngineError):
-    """The engine has no room for the request now: 429 or 503."""
+    """The engine has no room for the request now: 408, 425, 429 or 503."""
 
     def __init__(self, message: str = "", retry_after_s: float = 0.0) -> None:
         super().__init__(message, retry_after_s)
