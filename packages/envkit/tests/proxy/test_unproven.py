@@ -174,6 +174,7 @@ def test_a_history_from_elsewhere_is_a_prompt_and_never_a_sample(proxy: Proxied)
         {"messages": ["x"]},
         {"messages": [USER, {"role": "assistant", "content": "x"}]},
         {"messages": [{"role": "assistant", "tool_calls": [{"id": "a"}]}, USER]},
+        {"messages": [{"role": "assistant", "tool_calls": 5}, USER]},
         {"tools": [{"type": "function"}]},
         {"tools": "all"},
     ],

@@ -139,9 +139,7 @@ def _max_tokens(body: Mapping[str, Any]) -> int | None:
 
 
 def _tools(given: Any) -> tuple[ToolSpec, ...]:
-    if not isinstance(given, list):
-        raise _bad("'tools' must be a list")
-    return tuple(_tool(each) for each in cast("list[Any]", given))
+    return tuple(_tool(each) for each in _list(given, "tools"))
 
 
 def _tool(given: Any) -> ToolSpec:
@@ -184,7 +182,7 @@ def _message(given: Any, names: Mapping[str, str]) -> tuple[Message, list[str], 
         return Message(role=role, content=content, call_id=call_id, name=name), [], None
     if role != "assistant":
         return Message(role=role, content=content), [], None
-    calls = [_call(each) for each in fields.get("tool_calls") or ()]
+    calls = [_call(each) for each in _list(fields.get("tool_calls") or [], "tool_calls")]
     message = Message(role=role, content=content, calls=tuple(call for call, _ in calls))
     thought = fields.get("reasoning_content", fields.get("reasoning"))
     text = None if thought is None else _text(thought, "reasoning_content")
@@ -208,6 +206,12 @@ def _call(given: Any) -> tuple[CallRequest, str]:
 def _fields(given: Any) -> dict[str, Any]:
     """Of an object; none of anything else."""
     return cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+
+
+def _list(given: Any, what: str) -> list[Any]:
+    if not isinstance(given, list):
+        raise _bad(f"{what!r} must be a list")
+    return cast("list[Any]", given)
 
 
 def _content(given: Any) -> str:
