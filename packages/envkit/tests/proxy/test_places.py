@@ -93,6 +93,20 @@ def test_a_first_request_that_failed_goes_on_where_none_is_named() -> None:
     assert asyncio.run(play()) == 1
 
 
+def test_a_stream_that_was_never_answered_is_not_the_one_that_was_answered_last() -> None:
+    async def play() -> list[bool]:
+        among = crowd("a", EngineBusy("full"), "b")
+        await answer(among, asked(("user", "x")), "one")
+        with pytest.raises(EngineBusy):
+            await answer(among, asked(("user", "y")), "one")
+        home = among.open["one"]
+        before = home.latest is home.branches[0]
+        await answer(among, asked(("user", "y")), "one")
+        return [before, home.latest is home.branches[1]]
+
+    assert asyncio.run(play()) == [True, True]
+
+
 def test_no_more_conversations_are_open_than_may_be() -> None:
     async def play() -> None:
         among = crowd("a", "b", "c", most=2)

@@ -41,8 +41,11 @@ class Conversation:
 
     @property
     def latest(self) -> Branch:
-        """The branch that was answered last."""
-        return max(self.branches, key=lambda each: each.answered_at + each.started_at)
+        """The branch that was answered last; where none was, the one that began last."""
+        return max(
+            self.branches,
+            key=lambda each: (bool(each.history.turns), each.started_at + each.answered_at),
+        )
 
     def going_on(self, asked: Asked) -> Branch | None:
         """The branch that a request is proven to follow, if there is one."""
