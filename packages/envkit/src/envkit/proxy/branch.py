@@ -10,20 +10,29 @@ proven to follow.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from envkit.agent.history import Acted, History
 from envkit.agent.limits import Account, Clock
 from envkit.agent.loaded import Voice
 from envkit.agent.repair import Problem
-from envkit.agent.types import Engine, Message, Observation, Parsed, Sampled
+from envkit.agent.types import Engine, Message, Observation, Parsed, Role, Sampled
 from envkit.fault import EngineAborted, EngineError, EnvkitError, Fault, Phase, classify
 from envkit.proxy.following import not_following
 from envkit.proxy.links import answer_link, common
 from envkit.proxy.said import said
-from envkit.proxy.types import Asked, Call, Link, Mark, NotServed, Said
+from envkit.proxy.types import Asked, Call, Link, Mark, NotServed, Reason, Said
 from envkit.trajectory.types import Limits, Sampling, Stop
+
+CHANGED: Final[Mapping[Role, Reason]] = {
+    "system": "system_changed",
+    "user": "history_edited",
+    "assistant": "answer_changed",
+    "tool": "history_edited",
+}
+"""Why a request does not go on, by whose message differs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +120,7 @@ class Branch:
         if place == len(links):
             return Mark(code="asked_again", message=f"message {place} was answered already")
         role = self.links[place].role
-        code = {"system": "system_changed", "assistant": "answer_changed"}.get(role)
-        return Mark(code=code or "history_edited", message=f"message {place} ({role}) differs")
+        return Mark(code=CHANGED[role], message=f"message {place} ({role}) differs")
 
     async def answer(self, asked: Asked) -> tuple[Said, Sampled]:
         """Go on with a request that `refuses` nothing of.

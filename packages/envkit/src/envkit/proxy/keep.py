@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows made durable, in a thread, and the tokenizer that their text can be made of.
 
-Contract: when `Keep.add` returns the rows are on the disk. Rows
-that could not be written may be added again.
+Contract: when `Keep.add` returns the rows are on the disk. Rows that could not be written may be
+added again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STORE: Final = "trajectories"
 
 
 class Keep:
-    """The store of one server; use `open_keep`."""
+    """The store of one server; use `Keep.open`."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer

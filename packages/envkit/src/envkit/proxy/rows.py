@@ -104,9 +104,8 @@ def _fault(home: Conversation, branch: Branch, stop: Stop, gone: str) -> FaultNo
 def _mark(branches: Sequence[Branch], branch: Branch) -> Mark | None:
     if branch.mark is not None or len(branches) == 1:
         return branch.mark
-    other = next((each.mark for each in branches if each.mark is not None), None)
-    code, told = (other.code, other.message) if other else ("other_stream", "another prompt")
-    return Mark(code=code, message=f"one of {len(branches)} streams: {told}")
+    other = next(each.mark for each in branches if each.mark is not None)  # all but the first are
+    return Mark(code=other.code, message=f"one of {len(branches)} streams: {other.message}")
 
 
 def _note(code: str, message: str) -> FaultNote:

@@ -5,12 +5,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Literal
 
 from envkit.agent.types import CallRequest, Message, Role, Sampled, ToolSpec
 from envkit.trajectory.types import ParseFault, Sampling, Stop
 
 type FinishReason = Literal["stop", "length", "tool_calls"]
+type Reason = Literal[
+    "history_edited",
+    "answer_changed",
+    "history_unknown",
+    "system_changed",
+    "tools_changed",
+    "sampling_changed",
+    "asked_again",
+    "concurrent",
+    "ambiguous",
+    "call_lost",
+    "unanswered_call",
+    "other_messages",
+    "engine_fault",
+]
+"""Of a mark; docs/proxy.md says what each means."""
 
 
 class NotServed(Exception):
@@ -77,26 +93,8 @@ class Said:
 class Mark:
     """Why a stream cannot be proven to be the whole of what the model saw and did."""
 
-    code: str
-    """One of `REASONS`."""
+    code: Reason
     message: str
-
-
-REASONS: Final[Mapping[str, str]] = {
-    "history_edited": "an earlier message is not what it was",
-    "answer_changed": "an earlier message of the assistant is not what was answered",
-    "history_unknown": "the prompt has messages of the assistant that were not answered here",
-    "system_changed": "the system prompt is not what it was",
-    "tools_changed": "the tools are not what they were",
-    "sampling_changed": "the sampling parameters are not what they were",
-    "asked_again": "an answer that was given is left out, or asked for again",
-    "concurrent": "another request on the same history was under way",
-    "ambiguous": "several conversations say the same in other tokens",
-    "call_lost": "a broken call of the model was not told beside those that could be read",
-    "unanswered_call": "the results are not one for each call of the answer before",
-    "other_messages": "what follows the answer is not its results, or one message of the user",
-    "engine_fault": "the stream ended with a fault that forbids asking again",
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
