@@ -19,9 +19,9 @@ from envkit.deadline import Budgets, within
 from envkit.fault import EndlessCommand
 
 _GRACE_S: Final = 15
-_AT_LIMIT: Final = 124
-"""What ``timeout`` ends with when it had to end its command."""
-_KILLED_AT_LIMIT: Final = 137
+_ENDED, _KILLED = 124, 137
+_AT_LIMIT: Final = (_ENDED, _KILLED)
+"""What ``timeout`` ends with when it had to end its command; a command may end so by itself."""
 
 
 class Environment(Protocol):
@@ -61,8 +61,10 @@ class Box:
         limited = shlex.join(
             ["timeout", "-k", "5", str(timeout_s), "bash", "-c", f"exec 2>&1\n{command}"]
         )
+        clock = asyncio.get_running_loop().time
+        began = clock()
         done = await self._environment.exec(limited, timeout_sec=timeout_s + _GRACE_S)
-        at_limit = done.return_code in (_AT_LIMIT, _KILLED_AT_LIMIT)
+        at_limit = done.return_code in _AT_LIMIT and clock() - began >= timeout_s
         return Ran(status=done.return_code, output=done.stdout or "", timed_out=at_limit)
 
     async def script(self, script: str, *arguments: str, timeout_s: int) -> Ran:
@@ -85,5 +87,5 @@ class Box:
         try:
             done = await self._environment.exec(f"exec 2>&1\n{command}", timeout_sec=timeout_s)
         except EndlessCommand as error:
-            return Ran(status=_AT_LIMIT, output=error.output, timed_out=True)
+            return Ran(status=_ENDED, output=error.output, timed_out=True)
         return Ran(status=done.return_code, output=done.stdout or "")
