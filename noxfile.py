@@ -67,6 +67,7 @@ ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "PYRIGHT_PYTHON_IGNORE_WARNINGS": "1",
+    "PYTHONDONTWRITEBYTECODE": None,  # where set, all of vLLM is compiled anew by every process
     "UV_PYTHON_DOWNLOADS": "never",
     "UV_SYSTEM_CERTS": "true",  # an index behind a company's own certificate
 }
@@ -242,7 +243,8 @@ def engine(session: nox.Session, tally: Tally) -> None:
     trainer = trainer_environment(session)
     pytest(session, tally, trainer, "trainer", "trainer", "packages/rltrain/tests")
     served_by = {"ENVKIT_TEST_ENGINE_PYTHON": str(trainer / "python")}
-    pytest(session, tally, developer_environment(session), "engine", "engine", **served_by)
+    folder = developer_environment(session)
+    pytest(session, tally, folder, "engine", "engine", "tests/engine", **served_by)
 
 
 def build(session: nox.Session, tally: Tally) -> None:

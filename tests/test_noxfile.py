@@ -105,6 +105,23 @@ def test_what_needs_an_engine_or_torch_runs_only_in_the_part_that_has_them(
     assert markers == left_out | {"integration"}
 
 
+ONLY_IN = {
+    "engine": "tests/engine",
+    "packaging": "tests/packaging",
+    "trainer": "packages/rltrain/tests",
+}
+"""Where the part that runs them looks for tests of a marker."""
+
+
+@pytest.mark.parametrize("marker", ONLY_IN)
+def test_tests_of_a_marker_are_where_their_part_looks_for_them(marker: str) -> None:
+    spelt = f"pytest.mark.{marker}"
+    files = [path for place in ("packages", "tests") for path in (ROOT / place).rglob("*.py")]
+    marked = [path for path in files if spelt in path.read_text("utf-8")]
+    assert marked
+    assert [path for path in marked if not path.is_relative_to(ROOT / ONLY_IN[marker])] == []
+
+
 def test_the_trainer_has_one_torch_and_no_harbor() -> None:
     pins = (ROOT / "constraints/environment-r.txt").read_text("utf-8").splitlines()
     names = [line.split("==")[0] for line in pins]
