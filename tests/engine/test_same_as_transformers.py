@@ -5,6 +5,7 @@ import json
 import subprocess
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,18 +15,24 @@ from envkit.agent.types import CallRequest, Message, ToolSpec
 
 from . import policy
 
+ANSWER_S = 120
 ASKED = """
 import json, sys
 from datetime import date
 from transformers import PreTrainedTokenizerFast
-given = json.load(sys.stdin)
-tokenizer = PreTrainedTokenizerFast.from_pretrained(sys.argv[1])
-text = tokenizer.apply_chat_template(
-    given["messages"], tools=given["tools"], add_generation_prompt=True, tokenize=False
-)
-ids = tokenizer.encode(text, add_special_tokens=False)
-print(json.dumps({"ids": ids, "date": date.today().isoformat()}))
+given, said = json.load(sys.stdin), {"date": date.today().isoformat()}
+for directory in sys.argv[1:]:
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(directory)
+    texts = (
+        tokenizer.apply_chat_template(
+            messages, tools=given["tools"], add_generation_prompt=True, tokenize=False
+        )
+        for messages in given["conversations"]
+    )
+    said[directory] = [tokenizer.encode(text, add_special_tokens=False) for text in texts]
+print(json.dumps(said))
 """
+"""One process for all: importing transformers takes longer than what is asked."""
 TOOL = ToolSpec(
     name="look",
     description="Looks at <b>bold</b> things & 'others'.",
@@ -46,22 +53,31 @@ MESSAGES = [
 ]
 
 
-@pytest.mark.parametrize("family", policy.FAMILIES)
-@pytest.mark.parametrize("length", [2, 4, 5, 6])
-def test_ids_are_those_of_transformers(
-    engine_python: Path, checkpoint: Path, family: str, length: int
-) -> None:
-    directory = checkpoint / family
-    messages = MESSAGES[:length]
-    given = {"messages": [to_template(each) for each in messages], "tools": [TOOL.to_openai()]}
+LENGTHS = (2, 4, 5, 6)
+
+
+@pytest.fixture(scope="module")
+def said(engine_python: Path, checkpoint: Path) -> dict[str, Any]:
+    """By directory, the ids of every length of the conversation; and the day they were made on."""
+    messages = [to_template(each) for each in MESSAGES]
+    given = {"conversations": [messages[:n] for n in LENGTHS], "tools": [TOOL.to_openai()]}
     done = subprocess.run(
-        [engine_python, "-c", ASKED, directory],
+        [engine_python, "-c", ASKED, *(checkpoint / family for family in policy.FAMILIES)],
         input=json.dumps(given),
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=ANSWER_S,
     )
-    said = json.loads(done.stdout.splitlines()[-1])
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("family", policy.FAMILIES)
+@pytest.mark.parametrize("length", LENGTHS)
+def test_ids_are_those_of_transformers(
+    said: dict[str, Any], checkpoint: Path, family: str, length: int
+) -> None:
+    directory = checkpoint / family
     template = load_template(directory, today=date.fromisoformat(said["date"]))
-    assert template.prompt(messages, [TOOL]) == said["ids"]
+    ids = said[str(directory)][LENGTHS.index(length)]
+    assert template.prompt(MESSAGES[:length], [TOOL]) == ids
