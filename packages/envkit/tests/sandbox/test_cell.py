@@ -81,8 +81,12 @@ def test_a_cell_that_cannot_be_made_says_why(stage: str, root: Path) -> None:
     assert seen["told"] == "[Errno 2] open_tree: No such file or directory"
 
 
-def test_a_scene_that_cannot_be_mounted_says_why(stage: str, root: Path) -> None:
-    assert "cannot be mounted: " in probe(stage, root, "hide")
+def test_a_scene_that_cannot_be_mounted_says_why_and_can_be_when_it_can(
+    stage: str, root: Path
+) -> None:
+    first, again, then = probe(stage, root, "hide")
+    assert "cannot be mounted: " in first
+    assert (again, then) == (first, "mounted")
 
 
 def test_a_fork_into_namespaces_is_a_fork(stage: str, root: Path) -> None:

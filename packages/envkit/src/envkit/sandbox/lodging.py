@@ -113,6 +113,8 @@ class Lodging:
     _commands: dict[str, _Running] = field(default_factory=dict[str, _Running])
     _gateway_box: Cell | None = None
     _forking: asyncio.Future[None] | None = None
+    _left: list[str] = field(default_factory=list[str])
+    """What could not be removed so far, by name."""
     _serving: bool = False
     _gateway_channel: Channel | None = None
     _watchers: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
@@ -317,7 +319,7 @@ class Lodging:
     async def _give_gateway_up(self) -> None:
         cell, self._gateway_box = self._gateway_box, None
         if cell is not None:
-            await _end(cell)
+            self._left += await _end(cell)
 
     def gateway_alive(self) -> bool:
         """True while the gateway process and its box live."""
@@ -355,17 +357,16 @@ class Lodging:
         if self._gateway_channel:
             self._gateway_channel.close()
         self.door.close()
-        left: list[str] = []
         for box in (self._gateway_box, self.box):
             if box is not None:
-                left += await _end(box)
+                self._left += await _end(box)
         if self.groups is None:
             usage, gateway = await self._waited(usage, gateway)
             cpu_s = usage.cpu_s + gateway.cpu_s + self._forks_s
         try:
             self.stage.close_workspace(self.workspace)
         except OSError as error:
-            left.append(f"workspace {self.workspace.path}: {error.strerror}")
+            self._left.append(f"workspace {self.workspace.path}: {error.strerror}")
         return Closed(
             usage=usage,
             gateway=gateway,
@@ -374,7 +375,7 @@ class Lodging:
             commands_s=self._commands_s,
             cpu_s=cpu_s,
             forks_s=self._forks_s,
-            left=tuple(left),
+            left=tuple(self._left),
         )
 
     async def _forked(self) -> None:

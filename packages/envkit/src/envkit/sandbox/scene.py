@@ -110,7 +110,7 @@ def _be_stagehand(scene: Scene, say: int, wait: int, parent: int) -> NoReturn:
 def _furnish(scene: Scene) -> None:
     root, upper, work = (scene.place / name for name in ("root", "upper", "work"))
     for directory in (root, upper, work):
-        directory.mkdir()
+        directory.mkdir(exist_ok=True)  # one that was refused may be asked for again
     options = f"lowerdir={scene.root},upperdir={upper},workdir={work}"
     options += ",userxattr" if scene.in_user_namespace else ""
     kernel.mount("envkit", root, "overlay", kernel.MS_NOSUID | kernel.MS_NODEV, options)
