@@ -191,6 +191,9 @@ def reply(request: dict[str, Any], fault: str) -> dict[str, Any]:
         return {**done, "result": {"tools": [], "nextCursor": f"after {request['id']}"}}
     if fault == "against its schema" and result:
         result = {**result, "structuredContent": {"seen": "yes"}}
+    if fault == "endless schema" and request["method"] == "tools/list":
+        look = {**RESULTS["tools/list"]["tools"][0], "outputSchema": {"$ref": "#"}}
+        result = {"tools": [look]}
     if fault == "repeats headers" and result:
         result = {**result, "content": [{"type": "text", "text": request["headers"]}]}
     return {**done, "error": error} if result is None else {**done, "result": result}

@@ -279,6 +279,20 @@ def test_structured_content_is_held_to_the_schema_that_was_listed(faulty_server:
     assert "against its schema: $.seen" in str(error)
 
 
+def test_a_schema_that_is_its_own_reference_is_the_servers_garbage(faulty_server: Serve) -> None:
+    async def main() -> BaseException | None:
+        async with (
+            faulty_server(connect="endless schema") as endpoint,
+            ToolClient.open(endpoint) as client,
+        ):
+            await client.list_tools()
+            return await outcome(client.call("look", {}))
+
+    error = asyncio.run(main())
+    assert type(error) is ServerGarbage
+    assert "no valid output schema" in str(error)
+
+
 def test_an_argument_that_a_tool_wants_in_a_header_is_there(faulty_server: Serve) -> None:
     async def main() -> str:
         async with (

@@ -132,7 +132,7 @@ def _check(tool: Tool, result: Message) -> None:
     schema = orjson.dumps(tool.output_schema, option=orjson.OPT_SORT_KEYS)
     try:
         error = next(_validator(schema).iter_errors(result["structuredContent"]), None)
-    except (SchemaError, Unresolvable) as wrong:
+    except (SchemaError, Unresolvable, RecursionError) as wrong:
         raise NotMcp(f"{tool.name} has no valid output schema: {wrong}") from wrong
     if error is not None:
         where = error.json_path
