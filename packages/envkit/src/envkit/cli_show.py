@@ -85,6 +85,10 @@ def _listing(found: Listing, html: Path | None, *, as_json: bool) -> None:
 def _report(path: Path, html: Path | None, name: str | None, *, as_json: bool) -> None:
     if name is not None:
         raise HarnessError(f"{path}: no trajectories in it, so none of --id {name}")
+    if path.is_dir() and not _has_report(path):
+        raise HarnessError(
+            f"{path}: holds neither trajectories nor a report; name the directory of a run"
+        )
     report = read_report(path)
     if html is not None:
         _write(html, to_html(report))

@@ -87,7 +87,7 @@ def read_asked(root: Path, command: str = "preflight") -> Asked:
         asked = TypeAdapter(Asked).validate_python(data)
     except OSError as error:
         raise HarnessError(
-            f"{path}: {error.strerror}; name the directory of a run, as its --report did"
+            f"{path}: {error.strerror}; name the directory of a run, as its --report or --out did"
         ) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise HarnessError(f"{path}: not what a run was asked for; start the run anew") from error

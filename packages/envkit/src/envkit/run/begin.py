@@ -7,6 +7,7 @@ written over.
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from envkit.preflight.again import check_unchanged, resumed, to_keep
 from envkit.preflight.asked import RUN_NAME, Asked, as_asked, read_asked, write_asked
 from envkit.preflight.begin import bury
 from envkit.preflight.past import NOTHING, Past, take_up
-from envkit.preflight.place import Place, open_place, release, reopen_place
+from envkit.preflight.place import MARK, Place, open_place, release, reopen_place
 from envkit.preflight.plan import make_plan
 from envkit.preflight.types import Plan
 from envkit.run.options import Options, request
@@ -37,6 +38,8 @@ class Start:
     place: Place
     run_token: str
     resumes: Asked | None = None
+    made: bool = False
+    """Its directory was not there before."""
 
 
 def begin(options: Options) -> Start:
@@ -49,8 +52,19 @@ def begin(options: Options) -> Start:
         raise HarnessError(
             f"--out {options.out}: holds a run; go on with it by --resume, or name another"
         )
-    token = secrets.token_hex(8)
-    return Start(options=options, place=open_place(options.out, token), run_token=token)
+    token, made = secrets.token_hex(8), not options.out.exists()
+    place = open_place(options.out, token)
+    return Start(options=options, place=place, run_token=token, made=made)
+
+
+def leave(start: Start) -> None:
+    """Takes the directory of a run that was refused away again, unless there is something in it."""
+    if start.resumes is None and not (start.place.root / RUN_NAME).exists():
+        with contextlib.suppress(OSError):
+            start.place.trials.rmdir()
+            (start.place.root / MARK).unlink()
+            if start.made:
+                start.place.root.rmdir()
 
 
 def plan_of(start: Start) -> Plan:

@@ -40,7 +40,7 @@ from envkit.preflight.report_text import PLAIN_WIDTH
 from envkit.preflight.run import run
 from envkit.preflight.text import count, one_line
 from envkit.preflight.types import Plan, RunOptions, Verdict
-from envkit.run.begin import COMMAND, STORE, Start, begin, past_of, plan_of
+from envkit.run.begin import COMMAND, STORE, Start, begin, leave, past_of, plan_of
 from envkit.run.events import Events
 from envkit.run.options import Options, serve
 from envkit.run.report import RunReport, document, show
@@ -60,6 +60,7 @@ def rollouts(options: Options) -> int:
     try:
         return _finish(start.options, _run(start), start)
     finally:
+        leave(start)
         release(start.place)
 
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from envkit import __version__
+from envkit.agent.hear import keep_copy
 from envkit.agent.loaded import Voice
 from envkit.agent.settings import ModelSettings
-from envkit.fault import Phase, classify
+from envkit.fault import HarnessError, Phase, classify
 from envkit.trajectory.episode_file import EPISODE_NAME, read_episode
 from envkit.trajectory.errors import TrajectoryError
 from envkit.trajectory.types import Episode, Identity, Limits, Trajectory
@@ -75,11 +76,14 @@ def ground_of(settings: ModelSettings, voice: Voice, tasks: Mapping[str, str]) -
 
 
 def keep_tokenizer(root: Path, voice: Voice) -> None:
-    """Leave a copy under the run's directory, so that text can be made of its ids for ever."""
-    template = voice.template
-    place = root / "tokenizers" / template.tokenizer_digest
-    if place.exists():
-        return
-    part = place.with_name(f".{place.name}.part")
-    template.save(part)
-    part.replace(place)
+    """Leave a copy of what text can be made of the rows' ids with.
+
+    Raises:
+        HarnessError: it cannot be written.
+    """
+    try:
+        keep_copy(root, voice.template)
+    except OSError as error:
+        raise HarnessError(
+            f"{error.filename or root}: {error.strerror}; make room there"
+        ) from error

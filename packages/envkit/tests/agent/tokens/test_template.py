@@ -135,7 +135,7 @@ def test_an_older_directory_has_its_template_in_the_configuration(tmp_path: Path
 @pytest.mark.parametrize(
     ("file", "text", "why"),
     [
-        ("tokenizer.json", None, "tokenizer.json: cannot be read"),
+        ("tokenizer.json", None, "tokenizer.json: No such file or directory; name the directory"),
         ("tokenizer.json", "{}", "tokenizer.json cannot be read"),
         ("chat_template.jinja", None, "no chat template; add chat_template.jinja"),
         ("chat_template.jinja", "{% if %}", "cannot be compiled"),

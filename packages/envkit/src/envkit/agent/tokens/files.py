@@ -103,5 +103,10 @@ def _json(file: Path) -> Mapping[str, Any]:
 def _text(file: Path) -> str:
     try:
         return file.read_bytes().decode()
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise TemplateRefused(
+            f"{file}: {error.strerror}; name the directory with the model's tokenizer.json and"
+            " chat template"
+        ) from error
+    except UnicodeDecodeError as error:
         raise TemplateRefused(f"{file}: cannot be read: {error}") from error
