@@ -26,6 +26,20 @@ COPIES: Final = "tokenizers"
 """Directory of a run that has a copy of each tokenizer under its digest."""
 
 
+def keep_copy(root: Path, template: ChatTemplate) -> None:
+    """Leave a copy under a run's directory, so that text can be made of its ids for ever.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    place = root / COPIES / template.tokenizer_digest
+    if place.exists():
+        return
+    part = place.with_name(f".{place.name}.part")
+    template.save(part)
+    part.replace(place)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ear:
     """How ids of one tokenizer become text, and text what was said."""

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Self
 
-from envkit.agent.hear import COPIES
+from envkit.agent.hear import keep_copy
 from envkit.agent.tokens import ChatTemplate
 from envkit.fault import HarnessError
 from envkit.trajectory.invariants import check
@@ -40,7 +40,7 @@ class Keep:
         """
         try:
             root.mkdir(parents=True, exist_ok=True)
-            _keep_tokenizer(root, template)
+            keep_copy(root, template)
         except OSError as error:
             raise HarnessError(f"--out {root}: {error.strerror}") from error
         with Writer.open(root / STORE) as writer:
@@ -67,12 +67,3 @@ class Keep:
             if row.identity.trajectory_id not in self._writer:  # of an add that was cut short
                 self._writer.append(row)
         self._writer.commit()
-
-
-def _keep_tokenizer(root: Path, template: ChatTemplate) -> None:
-    place = root / COPIES / template.tokenizer_digest
-    if place.exists():
-        return
-    part = place.with_name(f".{place.name}.part")
-    template.save(part)
-    part.replace(place)
