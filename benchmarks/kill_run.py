@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``envkit run`` killed at 70 points and resumed: ``python -m nox -s bench -- kill_run``.
+"""``envkit run`` killed at 72 points and resumed: ``python -m nox -s bench -- kill_run``.
 
 Runs eight trials, four at once, of a model that a scripted engine plays, and kills the runner by
 SIGKILL at each named point (before and after the write, the fsync and the rename of a segment and

@@ -67,7 +67,6 @@ POINTS = {
     "segment-durable": Point(function=LIST, file=SEGMENT, when=LEFT),
     "ended-but-not-said": Point(function="envkit.run.events:Events.ended"),
     "ended-and-said": Point(function="envkit.run.events:Events.ended", when=LEFT),
-    "catching-up": Point(function="envkit.run.sink:Sink.catch_up"),
     "any-fsync": Point(function=SYNC),
     "any-rename": Point(function=RENAME, when=LEFT),
 }

@@ -3,6 +3,7 @@
 
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -68,4 +69,4 @@ def test_a_wall_clock_is_wrong_by_a_day_for_whoever_asks_it(kind: str) -> None:
 
 def test_the_clocks_of_this_process_are_right() -> None:
     assert datetime.__dict__["now"].__class__.__name__ == "classmethod_descriptor"
-    assert abs(datetime.now(UTC).timestamp() - __import__("time").time()) < 60
+    assert abs(datetime.now(UTC).timestamp() - time.time()) < 60
