@@ -306,8 +306,12 @@ def test_tokens_whose_versions_are_not_told_have_the_callers(engine: Scripted) -
 
 
 def test_completions_have_the_version_the_engine_tells_before_and_after(engine: Scripted) -> None:
+    said = sampled(engine, protocol="completions", weight_version=4)
+    assert set(said.weight_version.tolist()) == {4}, "default is no version"
     engine.set_version("6")
-    assert set(sampled(engine, protocol="completions").weight_version.tolist()) == {6}
+    for fixed in (-1, 4):
+        done = sampled(engine, protocol="completions", weight_version=fixed)
+        assert set(done.weight_version.tolist()) == {6}
     engine.play(Script(turns=[Turn(ids=IDS)], weight_info=False))
     assert set(sampled(engine, protocol="completions").weight_version.tolist()) == {-1}
     done = sampled(engine, protocol="completions", weight_version=4)

@@ -239,12 +239,13 @@ class EngineClient:
             await asyncio.sleep(wait_s)
 
     async def _version(self) -> int:
-        """The weights' version, where no answer tells it and the engine does when asked."""
+        """The weights' version by `EngineOptions`, or what the engine says where no answer does."""
         fixed = self._options.weight_version
-        if self._wire.tells_versions or fixed >= 0 or not self._weights:
+        if self._wire.tells_versions or not self._weights:
             return fixed
         told = await self._connection.ask("/weight_info")
-        return version_number(told.get("weight_version"))
+        number = version_number(told.get("weight_version"))
+        return fixed if number < 0 else number
 
 
 @asynccontextmanager
