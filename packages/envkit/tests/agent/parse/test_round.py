@@ -111,6 +111,13 @@ def test_a_turn_that_breaks_off_is_never_a_final_answer(
     assert parsed.unreadable or 0 < len(parsed.calls) < len(calls)
 
 
+def test_a_message_repeats_no_more_than_the_beginning_of_a_number() -> None:
+    said = f'<tool_call>{{"name": "look", "arguments": {{"share": {"1" * 9000}.0}}}}</tool_call>'
+    (fault,) = parser_named("hermes").parse(said, TOOLS).unreadable
+    assert "too large for a number" in fault.message
+    assert len(fault.message) < 400
+
+
 def test_unknown_formats_are_refused() -> None:
     for refused in (lambda: parser_named("gpt"), lambda: say("gpt", [])):
         with pytest.raises(HarnessError, match="no tool-call format 'gpt'; known: hermes"):

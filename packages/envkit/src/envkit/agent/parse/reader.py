@@ -17,6 +17,9 @@ from typing import Any, Final, NoReturn, cast
 MOST_DEPTH: Final = 100
 """Values nested deeper are not read."""
 
+SHOWN_DIGITS: Final = 60
+"""How many of a number's digits a message repeats."""
+
 _NOT_SPACE: Final = re.compile(r"\S|\Z")
 
 
@@ -114,7 +117,7 @@ def _no_constant(name: str) -> NoReturn:
 
 def _finite(digits: str) -> float:
     if not math.isfinite(value := float(digits)):
-        raise ValueError(f"{digits} is too large for a number")
+        raise ValueError(f"{digits[:SHOWN_DIGITS]} is too large for a number")
     return value
 
 
