@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+import resource
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,8 +53,7 @@ def test_a_line_that_a_kill_has_torn_is_said_again_on_a_line_of_its_own(
     say(path, "one", "a", "b")
     path.write_bytes(path.read_bytes()[:-torn])
     say(path, "one", "a", "b")
-    whole = [line for line in path.read_text().splitlines() if line.endswith("}")]
-    assert len(whole) == 2
+    assert len(_whole(path)) == 2
     assert path.read_text().endswith("}\n")
 
 
@@ -66,6 +67,29 @@ def test_a_line_says_what_the_trial_was_worth(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(HarnessError, match=r"--events \S+nowhere/events: No such file"):
         Events(tmp_path / "nowhere/events", "one")
+
+
+def test_a_line_that_finds_no_room_is_an_error_and_is_said_again_where_there_is(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "events"
+    say(path, "one", "a")
+    size, limits = path.stat().st_size, resource.getrlimit(resource.RLIMIT_FSIZE)
+    events = Events(path, "one")
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, limits[1]))
+        with pytest.raises(HarnessError, match=r"--events \S+: No space left on device; make room"):
+            events.ended(named("b"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        events.close()
+    assert path.stat().st_size == size + 20
+    say(path, "one", "a", "b")
+    assert [json.loads(line)["trial"] for line in _whole(path)] == ["a", "b"]
+
+
+def _whole(path: Path) -> list[str]:
+    return [line for line in path.read_text().splitlines() if line.endswith("}")]
 
 
 def test_nothing_is_said_where_nobody_asked() -> None:

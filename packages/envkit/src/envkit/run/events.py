@@ -8,6 +8,7 @@ A line that a kill has torn is no line. Lines of other runs in the file are left
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,8 +31,8 @@ class Events:
         """
         self._run = run
         self._path = path
-        self._said = set(_said(path, run)) if path else set[str]()
         try:
+            self._said = set(_said(path, run)) if path else set[str]()
             self._fd = _open(path) if path else -1
         except OSError as error:
             raise HarnessError(
@@ -61,7 +62,7 @@ class Events:
             "sampled_tokens": head.sampled_tokens,
         }
         try:
-            os.write(self._fd, orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+            _write(self._fd, orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
         except OSError as error:
             raise HarnessError(f"--events {self._path}: {error.strerror}; make room") from error
 
@@ -78,6 +79,12 @@ def _open(path: Path) -> int:
     if path.is_file() and (size := os.fstat(fd).st_size) and os.pread(fd, 1, size - 1) != b"\n":
         os.write(fd, b"\n")
     return fd
+
+
+def _write(fd: int, line: bytes) -> None:
+    """The whole of it; of a line that finds too little room a part may be written."""
+    if os.write(fd, line) < len(line):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _said(path: Path, run: str) -> Iterator[str]:
