@@ -2,6 +2,7 @@
 """The toolbelt of a coding agent in a real box: what it does and refuses, and whose a fault is."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -239,3 +240,11 @@ def test_the_tools_are_those_of_coding_agents() -> None:
     box: Any = None
     names = [tool.name for tool in CodeToolbelt(box).tools]
     assert names == ["bash", "glob", "read", "grep", "write", "edit", "todowrite"]
+
+
+def test_a_list_of_what_is_to_do_is_said_back() -> None:
+    box: Any = None
+    todos = [{"id": "1", "content": "grüßen", "status": "pending"}]
+    request = CallRequest(name="todowrite", arguments={"todos": todos}, call_id="call-0-1")
+    seen = asyncio.run(CodeToolbelt(box).call(request))
+    assert (seen.ok, json.loads(seen.text)) == (True, todos)

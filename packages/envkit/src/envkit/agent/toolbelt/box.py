@@ -18,6 +18,10 @@ from typing import Any, Final, Protocol
 from envkit.deadline import Budgets, within
 from envkit.fault import EndlessCommand
 
+FILE_S: Final = 30
+"""Seconds of a command of ours that looks at files or takes them away."""
+KEPT: Final = "/tmp/tool_results"
+"""Where results that are too long lie whole, for commands to read."""
 _GRACE_S: Final = 15
 _ENDED, _KILLED = 124, 137
 _AT_LIMIT: Final = (_ENDED, _KILLED)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from envkit.agent.toolbelt import scripts
-from envkit.agent.toolbelt.box import Box, Ran
+from envkit.agent.toolbelt.box import FILE_S, KEPT, Box, Ran
 from envkit.agent.toolbelt.extras import TODOS
 from envkit.agent.toolbelt.local import (
     LocalTool,
@@ -28,12 +28,9 @@ from envkit.agent.types import CallRequest, Observation, ToolSpec
 COMMAND_S: Final = 120
 COMMAND_MOST_S: Final = 600
 """Seconds of a command of the model's: what it gets, and what it may ask for."""
-FILE_S: Final = 30
-"""Seconds for a look at files."""
 COMMAND_BYTES: Final = 100_000
 """Of one command: what the kernel takes as one argument is 128 KiB."""
 LINES: Final = 2000
-KEPT: Final = "/tmp/tool_results"
 
 _TEXT: Final = {"type": "string"}
 _COUNT: Final = {"type": "integer", "minimum": 1}
@@ -49,7 +46,6 @@ class CodeToolbelt:
         """``directory`` is where commands begin; where it is missing they begin in ``/``."""
         self._box = box
         self._begin = scripts.begin_in(directory)
-        self._todos = "[]"
         self._tools = {tool.spec.name: tool for tool in self._made()}
 
     @property
@@ -184,8 +180,7 @@ class CodeToolbelt:
         return Said(text=f"replaced {found} of {path}")
 
     async def _todowrite(self, arguments: Mapping[str, Any]) -> Said:
-        self._todos = json.dumps(arguments["todos"], ensure_ascii=False)
-        return Said(text=self._todos)
+        return Said(text=json.dumps(arguments["todos"], ensure_ascii=False))
 
     async def _leave(self, path: str, data: bytes) -> None:
         """Through a file beside it: the model's rights decide whether the path may be written."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from envkit.agent.mcp_client import Endpoint, Tool, ToolResult
-from envkit.agent.toolbelt.box import Box
+from envkit.agent.toolbelt.box import FILE_S, KEPT, Box
 from envkit.agent.toolbelt.connection import Connection
 from envkit.agent.toolbelt.listing import check_listed
 from envkit.agent.toolbelt.local import unknown_tool
@@ -24,7 +24,6 @@ from envkit.fault import TaskError
 _COMMANDS: Final = "code_execution_server_code_exec"
 """A tool that reads any file of the box; without it only the world's own files can be read."""
 
-KEPT: Final = "/tmp/tool_results"
 KEPT_IN_WORLD: Final = "/filesystem/.tool_results"
 """Taken away when the episode ends: it is no work of the agent's."""
 
@@ -46,6 +45,8 @@ class McpToolbelt:
     def __init__(self, by_name: dict[str, tuple[Tool, Connection]], box: Box) -> None:
         self._by_name = by_name
         self._box = box
+        self.kept_in_world = False
+        """Whether something of ours lies among the world's files."""
         self._specs = tuple(_spec(tool) for tool, _ in by_name.values())
 
     @property
@@ -79,9 +80,6 @@ class McpToolbelt:
         self.kept_in_world = folder == KEPT_IN_WORLD
         return path
 
-    kept_in_world: bool = False
-    """Whether something of ours lies among the world's files."""
-
 
 @asynccontextmanager
 async def open_mcp(
@@ -108,7 +106,7 @@ async def open_mcp(
         belt = McpToolbelt(by_name, box)
         yield belt
         if belt.kept_in_world:
-            await box.script('rm -rf -- "$1"', KEPT_IN_WORLD, timeout_s=30)
+            await box.script('rm -rf -- "$1"', KEPT_IN_WORLD, timeout_s=FILE_S)
 
 
 def _unseen(result: ToolResult) -> str:
