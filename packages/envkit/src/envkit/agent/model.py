@@ -28,7 +28,7 @@ from envkit.agent.engine import open_engine
 from envkit.agent.engine.asked import is_plain
 from envkit.agent.history import Acted, History
 from envkit.agent.limits import Account
-from envkit.agent.loaded import Voice, voice
+from envkit.agent.loaded import Voice
 from envkit.agent.loop import Hooks, Loop
 from envkit.agent.mcp_client import Endpoint
 from envkit.agent.prompt import SYSTEM_DIGEST, opening
@@ -40,6 +40,7 @@ from envkit.agent.toolbelt.code import CodeToolbelt
 from envkit.agent.toolbelt.extras import Extended
 from envkit.agent.toolbelt.mcp import Server, open_mcp
 from envkit.agent.types import Engine, Toolbelt, ToolSpec
+from envkit.agent.warm import voice_of
 from envkit.deadline import within
 from envkit.fault import HarnessError
 from envkit.sandbox.ledger import ledger
@@ -87,14 +88,7 @@ class ModelAgent(BaseAgent):
         Raises:
             TemplateRefused: no trustworthy stream can be made with them.
         """
-        mine = self._settings
-        self._voice = voice(
-            mine.tokenizer,
-            family=mine.family,
-            parser=mine.parser,
-            template=mine.template,
-            variables=mine.variables,
-        )
+        self._voice = voice_of(self._settings)
 
     @override
     async def run(
