@@ -189,7 +189,7 @@ def test_a_turn_that_uses_up_the_context_ends_by_context() -> None:
     assert episode.used.repairs == 0
 
 
-def test_the_engines_own_context_bounds_the_requests() -> None:
+def test_no_request_may_go_beyond_the_context() -> None:
     _, episode, playing = play(call("echo", text="y" * 5000), "done", context_tokens=2000)
     assert all(len(a["ids"]) + a["max_tokens"] <= 2000 for a in playing.engine.asked)
     assert len(episode.stream.token_ids) <= 2000
