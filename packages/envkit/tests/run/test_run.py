@@ -116,6 +116,7 @@ REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
     "strange argument": ({"--agent-arg": "voice=low"}, "there is no 'voice'"),
     "argument twice": ({"--agent-arg": "toolbelt=code"}, "has options of its own"),
     "silent engine": ({"--engine": "http://127.0.0.1:9"}, "127.0.0.1:9"),
+    "no place for events": ({"--events": "/nowhere/events"}, "its directory is not there"),
     "strange model": ({"--model": "gpt"}, "model 'gpt' is not served"),
 }
 

@@ -17,6 +17,7 @@ from envkit.fault import HarnessError
 from envkit.preflight.again import check_unchanged, resumed, to_keep
 from envkit.preflight.asked import RUN_NAME, Asked, as_asked, read_asked, write_asked
 from envkit.preflight.begin import bury
+from envkit.preflight.outputs import check_outputs
 from envkit.preflight.past import NOTHING, Past, take_up
 from envkit.preflight.place import MARK, Place, open_place, release, reopen_place
 from envkit.preflight.plan import make_plan
@@ -44,6 +45,7 @@ class Start:
 
 def begin(options: Options) -> Start:
     """Takes the place of a run; of one that was killed, once nothing of it lives any more."""
+    check_outputs({"events": options.events})
     if options.resume:
         return _resume(options, options.resume)
     if options.out is None:
