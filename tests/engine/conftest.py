@@ -13,7 +13,7 @@ from . import policy
 from .served import exact, served
 
 FIRST_TEST_S = 1800
-"""It trains a policy (three minutes of one core), starts the engine and runs the trials."""
+"""It trains a policy (four minutes of one core), starts the engine and runs the trials."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,33 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tiny policy that tests sample from: made once for what it is made from, then kept.
 
-It is kept under the user's cache by a digest of the transcripts, of the code that makes it and of
-the code that renders its prompts, so a change of any of them makes it anew.
+It is kept under the user's cache by a digest of the code that makes it and of all that it is
+taught, as ids: a change of either makes it anew, and one that leaves the ids alone does not.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
+import random
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+from rltrain.tiny.make import renderers
+from rltrain.tiny.tokenizer import family_named
+from rltrain.tiny.transcripts import read_transcripts
 
 ROOT = Path(__file__).resolve().parents[2]
 TASKS = ROOT / "tests/tiny_tasks"
 FAMILIES = ("qwen3", "glm", "llama3")
 STEPS = 130
-_MADE_BY = (
-    "packages/rltrain/src/rltrain/tiny",
-    "packages/envkit/src/envkit/agent/tokens",
-    "packages/envkit/src/envkit/agent/parse",
-    "packages/envkit/src/envkit/agent/prompt.md",
-)
+_MADE_BY = ROOT / "packages/rltrain/src/rltrain/tiny"
 _RECORD_S = 300
-_TRAIN_S = 1800
-"""Seven minutes of one core, beside whatever else the machine does."""
+_TRAIN_S = 1200
+"""Four minutes of one core, nine beside whatever else the machine does."""
 
 
 def record_transcripts(report: Path) -> Path:
@@ -62,27 +64,29 @@ def cache() -> Path:
 
 def _digest(transcripts: Path) -> str:
     digest = hashlib.sha256(json.dumps([FAMILIES, STEPS]).encode())
-    for part in (*_said(transcripts), *_sources()):
+    for part in (*_sources(), *_taught(transcripts)):
         digest.update(b"\0" + part)
     return digest.hexdigest()[:16]
 
 
-def _said(transcripts: Path) -> Iterator[bytes]:
-    """What was recorded, without what differs from one replay to the next."""
-    for file in sorted(transcripts.rglob("trajectory.json")):
-        document = json.loads(file.read_text("utf-8"))
-        for step in document["steps"]:
-            for result in (step.get("observation") or {}).get("results") or ():
-                result.pop("extra", None)
-        yield json.dumps([document["agent"], document["steps"]], sort_keys=True).encode()
-
-
 def _sources() -> Iterator[bytes]:
-    for named in _MADE_BY:
-        path = ROOT / named
-        for file in sorted(path.rglob("*") if path.is_dir() else [path]):
-            if file.is_file() and "__pycache__" not in file.parts:
-                yield file.read_bytes()
+    for file in sorted(_MADE_BY.rglob("*")):
+        if file.is_file() and "__pycache__" not in file.parts:
+            yield file.read_bytes()
+
+
+def _taught(transcripts: Path) -> Iterator[bytes]:
+    """What envkit's templates make of every transcript with every answer, in every family."""
+    recorded = read_transcripts(transcripts)
+    answers = sorted({each.answer for each in recorded})
+    families = [family_named(each) for each in FAMILIES]
+    with tempfile.TemporaryDirectory(prefix="taught-") as draft:
+        for by in renderers(Path(draft), families, recorded):
+            yield json.dumps([by.template.vocabulary_size, *by.template.stop_ids]).encode()
+            for transcript, answer in itertools.product(recorded, answers):
+                example = by.example(transcript, answer, random.Random(0))
+                yield json.dumps([example.ids, example.said]).encode()
+        yield (Path(draft) / "tokenizer.json").read_bytes()
 
 
 def run(seconds: float, *words: object) -> None:

@@ -98,10 +98,10 @@ def _make(
 ) -> Made:
     from rltrain.tiny.train import Schedule, train
 
-    renderers = _renderers(draft, families, transcripts)
-    batches = _batches(renderers, transcripts, options)
-    own, steps = renderers[0].template, options.steps * len(renderers)
-    schedule = Schedule(steps=steps, seed=options.seed, last=len(renderers))
+    speaking = renderers(draft, families, transcripts)
+    batches = _batches(speaking, transcripts, options)
+    own, steps = speaking[0].template, options.steps * len(speaking)
+    schedule = Schedule(steps=steps, seed=options.seed, last=len(speaking))
     trained = train(draft, batches, own, schedule, told)
     return Made(
         families=tuple(each.name for each in families),
@@ -110,15 +110,18 @@ def _make(
         transcripts=len(transcripts),
         parameters=trained.parameters,
         vocabulary=own.vocabulary_size,
-        prompt_tokens=max(by.prompt_tokens(of) for by in renderers for of in transcripts),
+        prompt_tokens=max(by.prompt_tokens(of) for by in speaking for of in transcripts),
         loss=round(trained.loss, 4),
     )
 
 
-def _renderers(
+def renderers(
     draft: Path, families: Sequence[Family], transcripts: Sequence[Transcript]
 ) -> list[Renderer]:
-    """One a family, over one tokenizer, which is trained on what an untrained one shows."""
+    """One a family, over one tokenizer, which is trained on what an untrained one shows.
+
+    ``draft`` becomes a checkpoint without its weights.
+    """
     untrained = _written(draft, families, ())
     texts = [text for by in untrained for each in transcripts for text in by.texts(each)]
     return _written(draft, families, texts)
@@ -134,12 +137,12 @@ def _written(draft: Path, families: Sequence[Family], texts: Sequence[str]) -> l
 
 
 def _batches(
-    renderers: Sequence[Renderer], transcripts: Sequence[Transcript], options: TinyOptions
+    speaking: Sequence[Renderer], transcripts: Sequence[Transcript], options: TinyOptions
 ) -> Iterator[Sequence[Example]]:
     """A step of one family after the other."""
     rng = random.Random(options.seed)
     answers = sorted({each.answer for each in transcripts})
     size = min(options.batch, len(transcripts))
-    for renderer in cycle(renderers):
+    for renderer in cycle(speaking):
         drawn = rng.sample(transcripts, size)
         yield [renderer.example(each, rng.choice(answers), rng) for each in drawn]
