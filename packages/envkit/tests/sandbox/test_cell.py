@@ -76,9 +76,9 @@ def test_a_cell_sees_its_root_and_writes_to_what_is_its_own(stage: str, root: Pa
 
 
 def test_a_cell_that_cannot_be_made_says_why(stage: str, root: Path) -> None:
-    seen = probe(stage, root, "fail")
-    assert seen["status"] == enter.CANNOT_ENTER
-    assert seen["told"] == "[Errno 2] open_tree: No such file or directory"
+    refused, wrong = probe(stage, root, "fail")
+    assert refused == [enter.CANNOT_ENTER, "[Errno 2] open_tree: No such file or directory"]
+    assert wrong == [enter.CANNOT_ENTER, "gid is less than minimum"]
 
 
 def test_a_scene_that_cannot_be_mounted_says_why_and_can_be_when_it_can(

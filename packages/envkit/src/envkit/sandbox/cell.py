@@ -141,7 +141,7 @@ def _live(
         status = 1
         body()
         status = 0
-    except OSError as error:
+    except Exception as error:  # the boundary: what a body raises is the body's to tell
         if status == enter.CANNOT_ENTER:
             os.write(told, str(error).encode())
     finally:
