@@ -20,8 +20,6 @@ twenty times.
 from __future__ import annotations
 
 import json
-import os
-import platform
 import statistics
 import sys
 import tempfile
@@ -34,6 +32,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from parts.machine import machine
 
 from envkit.trajectory.columns import decode, encode
 from envkit.trajectory.digest import ids_digest
@@ -353,7 +352,7 @@ def main(count: int) -> int:
     result = {
         "what": f"{count} trajectories in our store and in Parquet, at four shares of model tokens",
         "command": " ".join(["python", *sys.argv]),
-        "machine": machine(),
+        "machine": {**machine(), "pyarrow": pa.__version__},
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "bytes_a_token": round(size, 3),
         "faster": round(faster, 2),
@@ -399,17 +398,6 @@ def raw(done: dict[str, Any]) -> dict[str, Any]:
     for key in ("full_s", "one_s", "objects_s"):
         kept[key] = {name: [round(s, 6) for s in each] for name, each in done[key].items()}
     return kept
-
-
-def machine() -> dict[str, Any]:
-    memory = Path("/proc/meminfo").read_text().split()[1]
-    return {
-        "cores": os.cpu_count(),
-        "memory_mib": int(memory) // 1024,
-        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "python": platform.python_version(),
-        "pyarrow": pa.__version__,
-    }
 
 
 if __name__ == "__main__":

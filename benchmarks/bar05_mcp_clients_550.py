@@ -16,8 +16,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import platform
-import resource
 import secrets
 import statistics
 import sys
@@ -30,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.bar05_loop import SOCKET, TASK, Done, make_calls, recorded_calls, stalls
+from parts.machine import machine, raise_file_limit
 
 from envkit.preflight.launcher import ForkServerLauncher
 from envkit.preflight.types import RunOptions, TrialEnded, TrialSpec
@@ -257,21 +256,6 @@ def raw(done: dict[str, Any]) -> dict[str, Any]:
         "stalls_ms": [round(stall, 1) for stall in done["stalls_ms"]],
         "errors": [each["error"] for each in done["done"] if each["error"]],
     }
-
-
-def machine() -> dict[str, Any]:
-    memory = Path("/proc/meminfo").read_text().split()[1]
-    return {
-        "cores": os.cpu_count(),
-        "memory_mib": int(memory) // 1024,
-        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "python": platform.python_version(),
-    }
-
-
-def raise_file_limit() -> None:
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 if __name__ == "__main__":

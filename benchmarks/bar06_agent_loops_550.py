@@ -23,9 +23,6 @@ import gc
 import hashlib
 import json
 import multiprocessing
-import os
-import platform
-import resource
 import socket
 import statistics
 import sys
@@ -38,6 +35,7 @@ from typing import Any
 
 import numpy as np
 import orjson
+from parts.machine import machine, raise_file_limit
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -411,21 +409,6 @@ def ratio(rows: list[dict[str, Any]], ours: str, peer: str, first: int) -> float
     theirs = rates(peer)
     pairs = zip(rates(ours)[-len(theirs) :], theirs, strict=True)
     return statistics.median(mine / other for mine, other in pairs)
-
-
-def machine() -> dict[str, Any]:
-    memory = Path("/proc/meminfo").read_text().split()[1]
-    return {
-        "cores": os.cpu_count(),
-        "memory_mib": int(memory) // 1024,
-        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "python": platform.python_version(),
-    }
-
-
-def raise_file_limit() -> None:
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 if __name__ == "__main__":

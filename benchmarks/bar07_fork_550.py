@@ -21,8 +21,6 @@ import asyncio
 import json
 import multiprocessing
 import os
-import platform
-import resource
 import socket
 import statistics
 import sys
@@ -34,6 +32,8 @@ from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from parts.machine import machine, raise_file_limit
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -287,21 +287,6 @@ def show(done: dict[str, Any]) -> None:
 def raw(done: dict[str, Any]) -> dict[str, Any]:
     kept = {key: round(v, 3) if isinstance(v, float) else v for key, v in done.items()}
     return {**kept, "private_mib": [round(each, 2) for each in done["private_mib"]]}
-
-
-def machine() -> dict[str, Any]:
-    memory = Path("/proc/meminfo").read_text().split()[1]
-    return {
-        "cores": os.cpu_count(),
-        "memory_mib": int(memory) // 1024,
-        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "python": platform.python_version(),
-    }
-
-
-def raise_file_limit() -> None:
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 if __name__ == "__main__":

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import platform
 import random
 import shutil
 import subprocess
@@ -26,6 +24,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from parts.machine import machine
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -240,16 +240,6 @@ def line(each: dict[str, Any]) -> str:
         f"{each['point']:<28} {each['number']:>4}  {each['ended_before']} had ended, "
         f"{resumed['attempts_cut_off']} cut off, resumed in {each['resume_s']:5.1f} s  {verdict}"
     )
-
-
-def machine() -> dict[str, Any]:
-    memory_kib = int(Path("/proc/meminfo").read_text().split()[1])
-    return {
-        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "cores": len(os.sched_getaffinity(0)),
-        "memory_gib": round(memory_kib / 2**20, 1),
-        "python": platform.python_version(),
-    }
 
 
 if __name__ == "__main__":

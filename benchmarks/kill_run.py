@@ -18,8 +18,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import platform
 import random
 import subprocess
 import sys
@@ -35,6 +33,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from parts.machine import machine
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -488,16 +487,6 @@ def damage_line(found: dict[str, Any]) -> str:
         f"{found['flips_that_cost_a_row']} cost a row; {found['cuts']} cuts: "
         f"{found['cuts_named']} named  {verdict}"
     )
-
-
-def machine() -> dict[str, Any]:
-    memory_kib = int(Path("/proc/meminfo").read_text().split()[1])
-    return {
-        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "cores": len(os.sched_getaffinity(0)),
-        "memory_gib": round(memory_kib / 2**20, 1),
-        "python": platform.python_version(),
-    }
 
 
 if __name__ == "__main__":

@@ -12,8 +12,6 @@ holds; the result file holds the whole reports.
 from __future__ import annotations
 
 import json
-import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -23,6 +21,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
+
+from parts.machine import machine
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -177,18 +177,6 @@ def anywhere(text: str) -> str:
     for folder, name in FOLDERS.items():
         text = text.replace(folder, name)
     return text
-
-
-def machine() -> dict[str, Any]:
-    memory = next(
-        row for row in Path("/proc/meminfo").read_text().splitlines() if row.startswith("MemTotal")
-    )
-    return {
-        "cores": os.cpu_count(),
-        "memory_mib": int(memory.split()[1]) // 1024,
-        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "python": platform.python_version(),
-    }
 
 
 def line(agent: str, run: dict[str, Any]) -> str:
