@@ -17,7 +17,13 @@ from envkit.agent.engine.http import NotHttp, ResponseReader
 from envkit.agent.engine.line import Line
 from envkit.agent.engine.options import EngineOptions
 from envkit.agent.types import EncodedPrompt
-from envkit.fault import EngineBusy, EngineGarbage, EngineRefused, EngineUnreachable
+from envkit.fault import (
+    EngineBusy,
+    EngineFailed,
+    EngineGarbage,
+    EngineRefused,
+    EngineUnreachable,
+)
 
 OK = b"HTTP/1.1 200 OK\r\n"
 
@@ -271,6 +277,26 @@ def test_what_is_asked_is_answered_with_an_object(said: bytes) -> None:
         async with served(say) as connection:
             with pytest.raises(EngineGarbage):
                 await connection.ask("/weight_info")
+
+    asyncio.run(run())
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(("status", "error"), [(429, EngineBusy), (500, EngineFailed), (404, None)])
+def test_a_status_that_may_be_another_later_is_no_answer(
+    status: int, error: type[Exception] | None
+) -> None:
+    async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await request(reader)
+        writer.write(b"HTTP/1.1 %d So\r\n" % status + by_length([b"no"]))
+
+    async def run() -> None:
+        async with served(say) as connection:
+            if error is None:
+                assert await connection.status_of("/x", b"{}") == status
+                return
+            with pytest.raises(error):
+                await connection.status_of("/x", b"{}")
 
     asyncio.run(run())
 

@@ -20,7 +20,13 @@ from envkit.agent.engine.http import BODY_MOST, NotHttp
 from envkit.agent.engine.line import Line, dial
 from envkit.agent.engine.options import EngineOptions
 from envkit.agent.engine.refusal import SHOWN, error_in, refusal
-from envkit.fault import EngineGarbage, EngineRefused, EngineUnreachable
+from envkit.fault import (
+    EngineBusy,
+    EngineFailed,
+    EngineGarbage,
+    EngineRefused,
+    EngineUnreachable,
+)
 
 ASK_S: Final = 30.0
 """A question about the engine itself, behind a crowd of others."""
@@ -63,12 +69,16 @@ class Connection:
         return sum(line.fresh for line in self._idle)
 
     async def status_of(self, path: str, body: bytes) -> int:
-        """What it answers to a body, by its status alone; raises as `ask` does where it broke."""
+        """What it answers to a body, by its status alone.
+
+        Raises as `ask` does where it broke, and where it may answer otherwise later.
+        """
         line = await self._asked("POST", path, body, seconds=ASK_S)
         with self._named(line):
             said = await _whole(line)
-        if line.response.status >= 500:
-            raise refusal(line.response.status, said)
+        error = refusal(line.response.status, said)
+        if isinstance(error, EngineBusy | EngineFailed):
+            raise error
         return line.response.status
 
     async def ask(self, path: str) -> dict[str, Any]:
