@@ -9,7 +9,7 @@ template cannot be used, turns are text in which nothing is told apart.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -82,19 +82,21 @@ def _tokenizer(file: Path) -> str:
 
 
 def _hear(template: ChatTemplate, episode: Episode) -> Hear:
-    stops = tuple(template.decode([each]) for each in template.stop_ids)
     parser = parser_named(template.parser_name, opens_thinking=template.opens_thinking)
     names = dict.fromkeys(call.name for call in episode.calls)
     tools = [ToolSpec(name=name, description="", parameters={"type": "object"}) for name in names]
-    return lambda text: _said(parser, tools, text, stops)
+    return heard_by(template, parser, tools)
 
 
-def _said(parser: Parser, tools: list[ToolSpec], text: str, stops: tuple[str, ...]) -> Said:
-    for stop in stops:
-        text = text.removesuffix(stop)
-    parsed = parser.parse(text, tools)
-    return Said(
-        content=parsed.content,
-        thinking=parsed.thinking,
-        calls=tuple(Asked(name=each.name, arguments=each.arguments) for each in parsed.calls),
-    )
+def heard_by(template: ChatTemplate, parser: Parser, tools: Sequence[ToolSpec]) -> Hear:
+    """How a turn's text is read by this parser, with or without the token that ends it."""
+    stops = [template.decode([each]) for each in template.stop_ids]
+
+    def hear(text: str) -> Said:
+        for stop in stops:
+            text = text.removesuffix(stop)
+        parsed = parser.parse(text, tools)
+        calls = tuple(Asked(name=each.name, arguments=each.arguments) for each in parsed.calls)
+        return Said(content=parsed.content, thinking=parsed.thinking, calls=calls)
+
+    return hear

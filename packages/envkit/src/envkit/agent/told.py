@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from envkit.agent.hear import heard_by
 from envkit.agent.history import History
 from envkit.agent.loaded import Voice
 from envkit.agent.types import Message, ToolSpec
 from envkit.trajectory.atif import to_atif
-from envkit.trajectory.text import Asked, CallText, Hear, Said
+from envkit.trajectory.text import CallText
 from envkit.trajectory.types import Episode, Identity
 
 
@@ -28,7 +29,7 @@ def told(
         identity,
         episode,
         voice.template.decode,
-        hear=_hear(voice, tools),
+        hear=heard_by(voice.template, voice.parser, tools),
         texts=_texts(history),
         prompt=[(each.role, each.content) for each in messages],
         tools=[each.to_openai() for each in tools],
@@ -41,16 +42,3 @@ def _texts(history: History) -> Mapping[str, CallText]:
         each.call.call_id: CallText(arguments=each.call.arguments, result=each.text)
         for each in seen
     }
-
-
-def _hear(voice: Voice, tools: Sequence[ToolSpec]) -> Hear:
-    stops = [voice.template.decode([each]) for each in voice.template.stop_ids]
-
-    def hear(text: str) -> Said:
-        for stop in stops:
-            text = text.removesuffix(stop)
-        parsed = voice.parser.parse(text, tools)
-        calls = tuple(Asked(name=each.name, arguments=each.arguments) for each in parsed.calls)
-        return Said(content=parsed.content, thinking=parsed.thinking, calls=calls)
-
-    return hear
