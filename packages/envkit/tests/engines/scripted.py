@@ -265,6 +265,11 @@ def _no_end(sample: Sample) -> None:
     del sample.spans[-1]["end"]
 
 
+def _vast_candidate(sample: Sample) -> None:
+    assert sample.rows is not None
+    sample.rows[-1][1][0] = 1 << 40
+
+
 EDITS: dict[str, Any] = {
     "no ids": _set(ids=None),
     "no logprobs": _set(rows=None),
@@ -272,6 +277,7 @@ EDITS: dict[str, Any] = {
     "spans with a gap": _gap,
     "no spans": _set(spans=None),
     "spans without ends": _no_end,
+    "vast candidate": _vast_candidate,
     "another token": _other_token,
     "foreign id": _foreign_id,
     "altered prompt": _altered,

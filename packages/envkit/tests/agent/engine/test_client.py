@@ -210,6 +210,18 @@ def test_parts_that_are_not_the_protocol_are_named_whoever_reads_them(engine: Sc
         sampled(engine)
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_an_alternative_that_no_id_can_be_is_not_the_protocol(
+    engine: Scripted, protocol: str
+) -> None:
+    engine.order(Order(fault="vast candidate", times=0))
+    with pytest.raises(EngineGarbage, match=f"not the protocol {protocol}"):
+        used(
+            options(engine, protocol=protocol),
+            lambda client: sample(client, Sampling(top_logprobs=2)),
+        )
+
+
 @pytest.mark.parametrize(("fault", "op"), [("silent", "generate"), ("stall", "generate_idle")])
 def test_silence_is_a_fault_of_the_engine_and_tried_again(
     engine: Scripted, fault: str, op: str
