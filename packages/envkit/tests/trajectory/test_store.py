@@ -2,11 +2,14 @@
 """The store: what was written is read, what is damaged is named and costs nothing else."""
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -312,3 +315,32 @@ def test_a_reader_goes_on_while_its_files_are_merged(store: Path) -> None:
     (file,) = segment_files(store)
     os.rename(file, store / "segment-00000001-00000004.arrow")
     assert all_same(opened, ROWS)
+
+
+def test_threads_find_every_row_at_every_line_of_a_refresh(store: Path) -> None:
+    opened, found = Store(store), set[int]()
+
+    def look(frame: FrameType, *_: object) -> Any:
+        if frame.f_code is not Store.refresh.__code__:
+            return None
+        found.add(len(opened))
+        return look
+
+    before = sys.gettrace()
+    sys.settrace(look)
+    try:
+        opened.refresh()
+    finally:
+        sys.settrace(before)
+    assert found == {len(ROWS)}
+
+
+def test_a_row_whose_file_was_taken_away_is_named_and_costs_no_other(tmp_path: Path) -> None:
+    gone, _ = write(tmp_path, ROWS[0]), write(tmp_path, ROWS[1])
+    opened = Store(tmp_path)
+    gone.unlink()
+    bad, good = opened.scan()
+    assert str(bad).startswith(f"{gone}: trajectory 'task__000': the file is gone")
+    assert same(good, ROWS[1])
+    with pytest.raises(NoSuchRow, match="'task__000'"):
+        opened.read("task__000")

@@ -48,20 +48,9 @@ def read_store(
 
 
 def _rows(path: Path) -> Iterator[Trajectory | Bad]:
-    from envkit.trajectory.errors import BrokenInvariant, Damaged
-    from envkit.trajectory.segment import read_segment
-    from envkit.trajectory.store import Store, verify_row
+    from envkit.trajectory.store import Store, scan_segment
 
-    if path.is_dir():
-        yield from Store(path).scan()
-        return
-    segment = read_segment(path)
-    yield from segment.damage
-    for each in segment.places:
-        try:
-            yield verify_row(each)
-        except (BrokenInvariant, Damaged) as bad:
-            yield bad
+    return Store(path).scan() if path.is_dir() else scan_segment(path)
 
 
 def _damaged(bad: Bad, place: str) -> Unreadable:

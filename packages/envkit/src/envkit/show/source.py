@@ -111,16 +111,9 @@ def _store(directory: Path) -> Iterator[Row]:
 
 
 def _segment(file: Path) -> Iterator[Row]:
-    from envkit.trajectory.segment import read_segment
-    from envkit.trajectory.store import verify_row
+    from envkit.trajectory.store import scan_segment
 
-    segment = read_segment(file)
-    yield from segment.damage
-    for place in segment.places:
-        try:
-            yield verify_row(place)
-        except TrajectoryError as bad:
-            yield bad
+    yield from scan_segment(file)
 
 
 def _trials(directory: Path) -> Iterator[Row]:

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from envkit.trajectory.arrow import Batch, Buffer, Schema, pa
 from envkit.trajectory.errors import Damaged
@@ -213,7 +213,8 @@ class _Frame:
         end = self.footer_start() - len(_END)
         return self.places(schema, entries, end - sum(each.length for each in entries))[0]
 
-    def places(self, schema: Schema, entries: list[Entry], start: int) -> Any:
+    def places(self, schema: Schema, entries: list[Entry], start: int) -> tuple[list[Place], int]:
+        """The rows of an index, and where the last one ends."""
         places: list[Place] = []
         for entry in entries:
             places.append(Place(file=self.file, start=start, entry=entry, schema=schema))

@@ -55,10 +55,11 @@ class Store:
             for file in segment_files(self.directory)
             if (segment := known.get(file) or _read_if_there(file))
         )
-        self._copies = {}
+        copies: dict[str, list[Place]] = {}
         for segment in self.segments:
             for place in segment.places:
-                self._copies.setdefault(place.entry.head.trajectory_id, []).append(place)
+                copies.setdefault(place.entry.head.trajectory_id, []).append(place)
+        self._copies = copies  # at once: threads of a scan read it meanwhile
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -108,13 +109,11 @@ class Store:
             NoSuchRow: nothing goes by this id.
             Damaged: its bytes are not the ones that were written.
         """
-        if trajectory_id not in self._copies:
-            raise NoSuchRow(trajectory_id, str(self.directory))
         try:
-            return _first_good(self._copies[trajectory_id])
+            return _first_good(self._places(trajectory_id))
         except FileNotFoundError:  # a compaction took the segment's place
             self.refresh()
-            return _first_good(self._copies[trajectory_id])
+            return _first_good(self._places(trajectory_id))
 
     def batches(self) -> Iterator[Batch | Damaged]:
         """The columns of every row; a damaged row is given as what it is."""
@@ -160,6 +159,12 @@ class Store:
         if bad:
             raise ExceptionGroup(f"{self.directory}: {len(bad)} damaged", bad)
 
+    def _places(self, trajectory_id: str) -> list[Place]:
+        try:
+            return self._copies[trajectory_id]
+        except KeyError:
+            raise NoSuchRow(trajectory_id, str(self.directory)) from None
+
     def _chunks(self) -> Iterator[list[Place]]:
         """Neighbouring rows, each that is to be read, about as many bytes at a time."""
         for segment in self.segments:
@@ -184,10 +189,13 @@ class Store:
         ]
 
     def _again(self, place: Place) -> Batch | Damaged:
+        row = place.entry.head.trajectory_id
         try:
-            return self.batch(place.entry.head.trajectory_id)
+            return self.batch(row)
         except Damaged as damaged:
             return damaged
+        except NoSuchRow:
+            return Damaged(str(place.file), row, "the file is gone, and no other one has it")
 
 
 def segment_files(directory: Path) -> list[Path]:
@@ -200,6 +208,22 @@ def last_number(files: list[Path]) -> int:
     """The highest number that any of them carries; 0 for none."""
     matches = (NAME.fullmatch(file.name) for file in files)
     return max((int(match[2] or match[1]) for match in matches if match), default=0)
+
+
+def scan_segment(file: Path) -> Iterator[Trajectory | Bad]:
+    """Every row of one segment, verified, or what is wrong with it; first what is with the file.
+
+    Raises:
+        OSError: the file cannot be read.
+        OtherSchema: another major version wrote it.
+    """
+    segment = read_segment(file)
+    yield from segment.damage
+    for place in segment.places:
+        try:
+            yield verify_row(place)
+        except (BrokenInvariant, Damaged) as bad:
+            yield bad
 
 
 def verify_row(place: Place) -> Trajectory:
