@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The writer: groups durable within a second, one process, nothing half there."""
 
-import asyncio
 import errno
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +12,10 @@ import pytest
 
 from envkit.trajectory import writer as writer_module
 from envkit.trajectory.errors import BrokenInvariant, SameRow, StoreBusy
-from envkit.trajectory.group import GroupCommit
 from envkit.trajectory.store import Store, segment_files
 from envkit.trajectory.writer import Writer
 
 from .rows import trajectory, with_stream
-
-type Run = Callable[[Coroutine[Any, Any, Any]], Any]
 
 
 class Clock:
@@ -132,59 +127,3 @@ def test_a_full_disk_stores_nothing_of_the_group_and_it_can_be_added_again(
         assert [each.name for each in tmp_path.iterdir()] == [".lock"]
         writer.append(row(0))
     assert Store(tmp_path).ids == ("task__000",)
-
-
-def test_coroutines_wait_together_for_at_most_a_second(tmp_path: Path, run: Run) -> None:
-    async def scene() -> None:
-        loop = asyncio.get_running_loop()
-        with Writer.open(tmp_path, clock=loop.time) as writer:
-            group, began = GroupCommit(writer), loop.time()
-
-            async def add(number: int) -> float:
-                await asyncio.sleep(number * 0.3)
-                await group.add(row(number))
-                assert f"task__{number:03d}" in Store(tmp_path)
-                return round(loop.time() - began, 3)
-
-            ended = await asyncio.gather(*(add(number) for number in range(5)))
-            assert ended == [1.0, 1.0, 1.0, 1.0, 2.2]
-
-    run(scene())
-    assert len(segment_files(tmp_path)) == 2
-
-
-def test_every_coroutine_learns_that_its_row_was_not_written(
-    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: Any) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    async def scene() -> None:
-        loop = asyncio.get_running_loop()
-        with Writer.open(tmp_path, clock=loop.time) as writer:
-            group = GroupCommit(writer)
-            with monkeypatch.context() as patch:
-                patch.setattr("envkit.durable.sync_file", full)
-                adding = [group.add(row(number)) for number in range(2)]
-                came = await asyncio.gather(*adding, return_exceptions=True)
-            assert [type(each) for each in came] == [OSError, OSError]
-            await group.add(row(0))
-
-    run(scene())
-    assert Store(tmp_path).ids == ("task__000",)
-
-
-def test_a_coroutine_that_is_cancelled_costs_no_other(tmp_path: Path, run: Run) -> None:
-    async def scene() -> None:
-        loop = asyncio.get_running_loop()
-        with Writer.open(tmp_path, clock=loop.time) as writer:
-            group = GroupCommit(writer)
-            first = asyncio.create_task(group.add(row(0)))
-            second = asyncio.create_task(group.add(row(1)))
-            await asyncio.sleep(0.1)
-            first.cancel()
-            await second
-            assert first.cancelled()
-
-    run(scene())
-    assert Store(tmp_path).ids == ("task__000", "task__001")

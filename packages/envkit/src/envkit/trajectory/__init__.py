@@ -15,7 +15,6 @@ segment       one file: written once, damage known by row
 ahead         the next rows read while this one is used
 store         a directory of segments, read
 writer        the one process that adds to it, durable within a second
-group         many coroutines that wait for their rows together
 compact       small segments merged into large ones
 text          a trajectory as text, turn by turn
 atif          a trajectory in ATIF, for viewers and auditors
