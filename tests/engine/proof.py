@@ -19,7 +19,7 @@ from envkit.preflight.types import TrialSpec
 from envkit.trajectory.types import Kind, Segment
 
 from .recorder import Seen
-from .rescoring import Difference, difference, rescore
+from .rescoring import rescored
 from .rollouts import Asked, Rollout, specs_of
 
 TRIALS = 32
@@ -76,13 +76,6 @@ def not_as_returned(rollouts: Sequence[Rollout], seen: Sequence[Seen]) -> list[s
         elif np.float32(went.logprobs).tolist() != turn.logprobs:
             wrong.append(f"{turn.request_id}: other logprobs")
     return wrong
-
-
-def rescored(rollouts: Sequence[Rollout], url: str, model: str) -> Difference:
-    """Recorded logprobs against the engine's own scores of the stored ids."""
-    streams = [each.episode.stream for each in rollouts]
-    scored = [rescore(url, model, each.token_ids.tolist()) for each in streams]
-    return difference([each.logprobs for each in streams], scored)
 
 
 def templates(checkpoint: Path, families: Sequence[str]) -> dict[str, ChatTemplate]:
@@ -159,7 +152,7 @@ def figures(
         "turns": sum(len(turns(each)) for each in both),
         "sampled_tokens": sum(each.episode.used.sampled_tokens for each in both),
         "not_as_returned": not_as_returned(both, seen),
-        "rescored": asdict(rescored(both, *engine)),
+        "rescored": asdict(rescored([each.episode.stream for each in both], *engine)),
         "turns_tokenised_otherwise": len(retokenised_otherwise(both, by_family)),
         "parallel_turns": parallel_turns(both),
         "special_text_in_results": special_text_in_results(both, by_family),

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from envkit.trajectory.types import Stream
+
 _ANSWER_S = 300
 
 
@@ -45,6 +47,12 @@ def rescore(url: str, model: str, ids: Sequence[int]) -> npt.NDArray[np.float64]
     return np.array(
         [np.nan, *(at[str(each)]["logprob"] for at, each in zip(scored[1:], ids[1:], strict=True))]
     )
+
+
+def rescored(streams: Sequence[Stream], url: str, model: str) -> Difference:
+    """Recorded logprobs against the engine's own scores of the stored ids."""
+    scored = [rescore(url, model, each.token_ids.tolist()) for each in streams]
+    return difference([each.logprobs for each in streams], scored)
 
 
 def difference(
