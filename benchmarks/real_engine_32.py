@@ -78,6 +78,7 @@ def timed(seconds: dict[str, float], name: str) -> Iterator[None]:
 
 def breached(figures: dict[str, Any]) -> Iterator[str]:
     """One line for each bar that does not hold."""
+    special = figures["special_text_in_results"]
     held = {
         f"{GOOD_LEAST} trials with three good calls": figures["with_three_good_calls"]
         >= GOOD_LEAST,
@@ -87,7 +88,7 @@ def breached(figures: dict[str, Any]) -> Iterator[str]:
         "some turn tokenised otherwise": figures["turns_tokenised_otherwise"] > 0,
         "some turn cut off": figures["finishes"].get("length", 0) > 0,
         "parallel calls": figures["parallel_turns"] > 0,
-        "special-token text in results": all(figures["special_text_in_results"].values()),
+        "special-token text in results": len(special) >= FAMILIES_LEAST and all(special.values()),
         "rewards are not constant": len(set(figures["rewards"])) > 1,
     }
     yield from (f"breached: {bar}" for bar, holds in held.items() if not holds)

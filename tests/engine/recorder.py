@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process between the agent's client and the engine that passes bytes on and writes them down.
 
-``python recorder.py UPSTREAM FILE`` prints its port. Every request that an answer came to becomes a
-line of FILE: path, body and answer as they went by. It imports nothing of envkit, so what it saw is
-a witness of what the engine returned, whatever our client made of it.
+``python recorder.py UPSTREAM FILE`` prints its port. Every request that was answered with status
+200 becomes a line of FILE: path, body and answer as they went by. It imports nothing of envkit, so
+what it saw is a witness of what the engine returned, whatever our client made of it.
 """
 
 from __future__ import annotations

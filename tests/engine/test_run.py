@@ -12,7 +12,9 @@ from envkit.trajectory.store import Store
 from .policy import TASKS
 
 RUN_S = 420
-"""The engine's start, the first request's compilation, and three short trials."""
+"""The engine's start and three short trials."""
+CONTEXT = "--max-model-len=8192"
+"""Said with "=", which tells its server from the one that these tests share."""
 
 
 def test_a_run_starts_an_engine_for_a_model_and_ends_it(
@@ -20,7 +22,7 @@ def test_a_run_starts_an_engine_for_a_model_and_ends_it(
 ) -> None:
     out = tmp_path / "out"
     words = ["run", TASKS, "--engine", f"vllm:{checkpoint}", "--engine-python", engine_python]
-    words += ["--engine-arg=--enforce-eager", "--engine-arg=--max-model-len=8192"]
+    words += ["--engine-arg=--enforce-eager", f"--engine-arg={CONTEXT}"]
     words += ["--out", out, "--concurrency", 3, "--turns-cap", 6, "--temperature", 0.8, "--json"]
     envkit = Path(sys.executable).with_name("envkit")
     done = subprocess.run(
@@ -37,17 +39,17 @@ def test_a_run_starts_an_engine_for_a_model_and_ends_it(
         assert row.identity.sampling.logprobs_mode == "processed"
         copy = load_template(out / "tokenizers" / row.identity.tokenizer_digest)
         assert "card" in copy.decode(row.episode.stream.token_ids.tolist())
-    assert "--enable-scale-out" not in _command_lines(checkpoint)
+    assert _still_served(checkpoint) == []
 
 
-def _command_lines(model: Path) -> str:
-    """Of the servers that serve this model now, but for the one that these tests share."""
-    mine = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().decode(errors="replace").split("\0")
-        except OSError:  # it ended meanwhile
-            continue
-        if str(model) in words and "--max-model-len=8192" in words:
-            mine += words
-    return " ".join(mine)
+def _still_served(model: Path) -> list[list[str]]:
+    """Command lines of what serves this model for a run."""
+    lines = (_words(path) for path in Path("/proc").glob("[0-9]*/cmdline"))
+    return [words for words in lines if str(model.resolve()) in words and CONTEXT in words]
+
+
+def _words(cmdline: Path) -> list[str]:
+    try:
+        return cmdline.read_bytes().decode(errors="replace").split("\0")
+    except OSError:  # it ended meanwhile
+        return []

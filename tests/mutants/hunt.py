@@ -26,7 +26,7 @@ from .outcomes import ASSERTION, FILE, PASSED, PLUGIN
 from .table import SOURCE, Mutant
 
 RUN_S: Final = 600
-"""All the tests of one mutant."""
+"""All the tests of one mutant; first, all tests of all of them."""
 TEST_S: Final = 120
 _COPIED: Final = ("packages", "pyproject.toml")
 _LEFT_OUT: Final = shutil.ignore_patterns("__pycache__", ".pytest_cache", "*.egg-info", "dist")
