@@ -154,8 +154,8 @@ def test_missing_tools_are_named_before_the_first_call(tmp_path: Path, real_serv
 
 
 TOOLS = (
-    *("big", "call_id", "calls_given_up", "chatty", "crash", "die", "echo", "envelope", "forever"),
-    *("leave", "nothing", "refuse", "refuse_by_right"),
+    *("big", "call_id", "calls_given_up", "chatty", "count", "crash", "die", "echo", "envelope"),
+    *("forever", "leave", "nothing", "refuse", "refuse_by_right"),
 )
 
 
