@@ -21,6 +21,7 @@ from envkit.show.source import rows as rows_of
 from envkit.show.source import source_of
 from envkit.show.story import tell
 from envkit.show.terminal import print_listing, print_story
+from envkit.trajectory.episode_file import write_episode
 from envkit.trajectory.types import Trajectory
 
 from .conftest import HOSTILE
@@ -264,3 +265,21 @@ def test_rows_are_read_one_after_the_other(run: Path) -> None:
     source = source_of(run)
     assert source is not None
     assert sum(isinstance(each, Trajectory) for each in rows_of(source)) == 6
+
+
+def test_a_trial_without_a_record_has_no_reward_and_one_with_a_damaged_record_is_named(
+    envkit: Any, rows: dict[str, Trajectory], tmp_path: Path
+) -> None:
+    for name in ("plain", "failed"):
+        agent = tmp_path / name / "agent"
+        agent.mkdir(parents=True)
+        write_episode(agent / "episode.bin", rows[name].identity, rows[name].episode)
+    (tmp_path / "failed" / "envkit.json").write_text('{"schema": "envkit.tri')
+    shown = json.loads(envkit("show", tmp_path, "--json").out)
+    assert [(each["trajectory_id"], each["reward"]) for each in shown["trajectories"]] == [
+        ("north-depot__003", None)
+    ]
+    (damaged,) = shown["damaged"]
+    assert damaged.startswith(f"{tmp_path}/failed/envkit.json: trajectory 'failed': no record")
+    done = envkit("show", tmp_path / "failed")
+    assert (done.code, done.err.count("\n")) == (2, 1)

@@ -15,7 +15,7 @@ from typing import Final
 
 from envkit.fault import HarnessError
 from envkit.trajectory.episode_file import EPISODE_NAME, read_episode
-from envkit.trajectory.errors import TrajectoryError
+from envkit.trajectory.errors import Damaged, TrajectoryError
 from envkit.trajectory.types import Outcome, Trajectory
 from envkit.trial.joined import join
 from envkit.trial.record import RECORD_NAME, read_record
@@ -138,9 +138,11 @@ def _trial(directory: Path) -> Iterator[Row]:
     record = agent.parent / RECORD_NAME
     try:
         yield join(read_record(record), identity, episode)
-    except (OSError, ValueError):
+    except FileNotFoundError:
         open_end = Outcome(reward=None, reward_valid=False, loss_live=False)
         yield Trajectory(identity=identity, episode=episode, outcome=open_end)
+    except ValueError as error:
+        yield Damaged(str(record), identity.trajectory_id, f"no record can be read: {error}")
 
 
 _READ: Final = {"store": _store, "segment": _segment, "trials": _trials, "trial": _trial}
