@@ -6,10 +6,13 @@ Contract: a name or value that means nothing is refused in one line, before anyt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, Self
+
+from pydantic import TypeAdapter, ValidationError
 
 from envkit.agent.engine import EngineOptions
 from envkit.agent.toolbelt.extras import EXTRAS
@@ -86,15 +89,21 @@ class ModelSettings:
         )
 
 
-def _made[T](what: str, make: Callable[..., T], fields: Mapping[str, Any] | None) -> T:
+def _made[T](what: str, make: type[T], fields: Mapping[str, Any] | None) -> T:
     known: tuple[str, ...] = getattr(make, "__slots__", ())
     for name in fields or {}:
         if name not in known:
             raise HarnessError(f"{what}: there is no {name!r}; there are {', '.join(known)}")
     try:
-        return make(**(fields or {}))
-    except TypeError as error:
-        raise HarnessError(f"{what}: {error}") from error
+        return _reader(make).validate_python(dict(fields or {}))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise HarnessError(f"{what}: {first['loc'][0]}: {first['msg']}") from error
+
+
+@functools.cache
+def _reader[T](make: type[T]) -> TypeAdapter[T]:
+    return TypeAdapter(make)
 
 
 def _one_of(what: str, value: str, known: Sequence[str]) -> str:

@@ -21,6 +21,7 @@ def warm(tokenizer: str, **how: Any) -> None:
         TemplateRefused: no trustworthy stream can be made with them.
     """
     import_module("envkit.agent.model")
+    ModelSettings.read(engine="", tokenizer=tokenizer)  # makes what settings are checked by
     voice(tokenizer, **how)
 
 
