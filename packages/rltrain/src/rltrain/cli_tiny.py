@@ -91,6 +91,10 @@ def _edge() -> Generator[None]:
         _fail(str(error))
     except ModuleNotFoundError as error:
         _fail(f"{error.name} is not installed; pip install 'rltrain[torch]'")
+    except OSError as error:
+        if error.filename is None:  # of no file: nothing that OUT can mend
+            raise
+        _fail(f"{error.filename}: {error.strerror}; name an OUT that can be made")
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 

@@ -36,6 +36,14 @@ def test_a_directory_that_is_there_is_not_overwritten(tmp_path: Path) -> None:
     assert line == f"rltrain: {recorded}: is there already; name a directory that is not"
 
 
+def test_a_directory_that_cannot_be_made_is_refused_by_its_name(tmp_path: Path) -> None:
+    recorded = str(write_recordings(tmp_path / "recorded"))
+    (tmp_path / "file").write_text("", "utf-8")
+    line = refused(tmp_path, str(tmp_path / "file/policy"), "--transcripts", recorded)
+    assert line.startswith(f"rltrain: {tmp_path / 'file'}/.policy.")
+    assert line.endswith(": Not a directory; name an OUT that can be made")
+
+
 def test_transcripts_that_are_not_there_are_refused(tmp_path: Path) -> None:
     line = refused(tmp_path, str(tmp_path / "policy"), "--transcripts", str(tmp_path / "none"))
     assert line == f"rltrain: --transcripts {tmp_path / 'none'}: is no directory"

@@ -31,7 +31,10 @@ def test_a_directory_without_recordings_is_refused_with_what_makes_them(tmp_path
         read_transcripts(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["{}", "[]", "no JSON", '{"steps": [], "agent": {}}'])
+NO_OBJECT = '{"steps": [{"message": "Look."}, 3], "agent": {"tool_definitions": []}}'
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "no JSON", '{"steps": [], "agent": {}}', NO_OBJECT])
 def test_what_is_no_recording_is_refused_by_its_name(tmp_path: Path, text: str) -> None:
     (tmp_path / "trajectory.json").write_text(text, "utf-8")
     with pytest.raises(Refused, match=r"trajectory\.json: is no recording of a replay"):

@@ -65,7 +65,7 @@ def _read(file: Path) -> Transcript:
             turns=turns,
             answer=steps[-1]["message"],
         )
-    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise Refused(
             f"{file}: is no recording of a replay ({type(error).__name__}: {error}); "
             "give the report directory of a preflight with --agent replay"
