@@ -9,11 +9,12 @@ from pathlib import Path
 from rich.console import Console
 
 from envkit.fault import HarnessError
+from envkit.preflight.consoles import report_console
 from envkit.preflight.outputs import write_whole
 from envkit.preflight.report_html import to_html
 from envkit.preflight.report_json import to_json
 from envkit.preflight.report_read import REPORT_NAME, read_report
-from envkit.preflight.report_text import PLAIN_WIDTH, print_report
+from envkit.preflight.report_text import print_report
 from envkit.show.as_json import listing_json, story_json
 from envkit.show.page import listing_html, story_html
 from envkit.show.parts import Story
@@ -99,8 +100,7 @@ def _report(path: Path, html: Path | None, name: str | None, *, as_json: bool) -
 
 
 def _console() -> Console:
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(width=PLAIN_WIDTH, highlight=False)
+    return report_console(highlight=False)
 
 
 def _write(html: Path, page: str) -> None:

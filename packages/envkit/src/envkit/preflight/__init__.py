@@ -25,6 +25,7 @@ significance, changes, baseline   this run against an earlier one, told from cha
 estimate, measures         what a training run would take; what is made of a run beside its report
 board, progress         where every trial stands; live rows on a terminal, plain lines elsewhere
 report_text, report_json, report_html   the report for a person, a program, a browser
+consoles     where it is printed
 ramp_views, change_views, columns       ramps and comparisons, wherever they are shown
 junit, markdown, outputs                the report for build systems and pull requests
 report_read             a report file read back

@@ -27,6 +27,7 @@ from envkit.fault import EnvkitError
 from envkit.preflight.amended import Amend, Amended
 from envkit.preflight.begin import Start, armed, begin, check_machine, past_of, plan_of
 from envkit.preflight.chaos.command import score_chaos
+from envkit.preflight.consoles import report_console
 from envkit.preflight.interrupt import interruptible
 from envkit.preflight.journal import Journal
 from envkit.preflight.measures import Measures, read_measures
@@ -38,10 +39,10 @@ from envkit.preflight.progress import view_for
 from envkit.preflight.ramp import run_ramp
 from envkit.preflight.report import could_not_run
 from envkit.preflight.report_json import to_json
-from envkit.preflight.report_text import PLAIN_WIDTH, print_report
+from envkit.preflight.report_text import print_report
 from envkit.preflight.run import run
 from envkit.preflight.text import one_line
-from envkit.preflight.types import Launcher, Plan, Report, RunOptions, Verdict, View
+from envkit.preflight.types import Launcher, Plan, Report, Verdict, View
 from envkit.trial import policy
 
 
@@ -139,21 +140,9 @@ def _problems(plan: Plan) -> list[str]:
 
 
 def _launcher(plan: Plan, past: Past, chaos: Path | None = None) -> Launcher:
-    from envkit.preflight.launcher import launcher
+    from envkit.preflight.launcher import launcher_of
 
-    return launcher(
-        plan.env,
-        RunOptions(
-            concurrency=plan.concurrency,
-            out_dir=plan.out_dir,
-            run_token=plan.run_token,
-            seed=plan.seed,
-            starts_per_s=plan.starts_per_s,
-            turns=plan.turns,
-            earlier=past.earlier,
-            chaos=chaos,
-        ),
-    )
+    return launcher_of(plan, past, chaos)
 
 
 def finish(options: Options, report: Report, place: Place | None) -> int:
@@ -181,9 +170,7 @@ def _told(write: Callable[[], None], where: Path, other: str) -> None:
 def _print(report: Report, place: Place | None, *, resumable: bool) -> None:
     """The report on standard output; that nothing could be run is said on standard error."""
     failed = report.verdict is Verdict.COULD_NOT_RUN
-    console = Console(stderr=failed)
-    if not console.is_terminal:
-        console = Console(stderr=failed, width=PLAIN_WIDTH)
+    console = report_console(stderr=failed)
     print_report(report, console)
     if place is not None and place.root.exists() and not failed:
         console.print(Text(f"files  {place.root}"), soft_wrap=True)

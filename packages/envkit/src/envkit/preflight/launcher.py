@@ -18,6 +18,7 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from envkit.fault import Fault, Phase
@@ -26,12 +27,14 @@ from envkit.preflight.attempt import Order, run_attempt
 from envkit.preflight.chaos.order import Injector
 from envkit.preflight.gauges import Gauges, available_mib
 from envkit.preflight.host import cores
+from envkit.preflight.past import Past
 from envkit.preflight.starts import Starts, room
 from envkit.preflight.temporary import TEMPORARY, Temporary
 from envkit.preflight.types import (
     Event,
     Leftover,
     Notice,
+    Plan,
     RunOptions,
     TrialEnded,
     TrialPhase,
@@ -214,3 +217,21 @@ class ForkServerLauncher:
 def launcher(env: str, options: RunOptions) -> ForkServerLauncher:
     """The launcher for ``--env``: ``local``, ``unsafe-process`` or an import path."""
     return ForkServerLauncher(env, options)
+
+
+def launcher_of(plan: Plan, past: Past, chaos: Path | None = None) -> ForkServerLauncher:
+    """The launcher for what is left of a plan; ``chaos`` as `RunOptions` has it."""
+    return launcher(
+        plan.env,
+        RunOptions(
+            concurrency=plan.concurrency,
+            out_dir=plan.out_dir,
+            run_token=plan.run_token,
+            barrier=plan.gated,
+            seed=plan.seed,
+            starts_per_s=plan.starts_per_s,
+            turns=plan.turns,
+            earlier=past.earlier,
+            chaos=chaos,
+        ),
+    )

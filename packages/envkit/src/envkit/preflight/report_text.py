@@ -27,8 +27,6 @@ COLOUR: Final = {
     Verdict.COULD_NOT_RUN: "bold red",
     Verdict.INTERRUPTED: "bold yellow",
 }
-PLAIN_WIDTH: Final = 120
-"""Columns where the output is no terminal, so that the same run always prints the same."""
 FAILED_SHOWN: Final = 5
 """More would push what comes before off the screen."""
 ROWS_SHOWN: Final = 10

@@ -61,7 +61,7 @@ class TrialSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """What ``envkit.sandbox.launcher.launcher(env, options)`` needs beyond the specs."""
+    """What `envkit.preflight.launcher.launcher` needs beyond the specs."""
 
     concurrency: int
     """How many trials live at once."""

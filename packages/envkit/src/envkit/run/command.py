@@ -27,19 +27,19 @@ from envkit.fault import EnvkitError
 from envkit.preflight.amended import Amend, Amended
 from envkit.preflight.asked import Asked
 from envkit.preflight.begin import check_machine
+from envkit.preflight.consoles import report_console
 from envkit.preflight.engine import engine_for
 from envkit.preflight.interrupt import interruptible
 from envkit.preflight.journal import Journal
-from envkit.preflight.launcher import ForkServerLauncher, launcher
+from envkit.preflight.launcher import launcher_of
 from envkit.preflight.outputs import write_whole
 from envkit.preflight.past import Past
 from envkit.preflight.place import keep, release
 from envkit.preflight.progress import view_for
 from envkit.preflight.report import could_not_run
-from envkit.preflight.report_text import PLAIN_WIDTH
 from envkit.preflight.run import run
 from envkit.preflight.text import count, one_line
-from envkit.preflight.types import Plan, RunOptions, Verdict
+from envkit.preflight.types import Plan, Verdict
 from envkit.run.begin import COMMAND, STORE, Start, begin, leave, past_of, plan_of
 from envkit.run.events import Events
 from envkit.run.options import Options, serve
@@ -102,7 +102,7 @@ def _trials(start: Start, plan: Plan, past: Past, ground: Ground, amend: Amend) 
             sink = Sink(writer, ground, events)
             if stored := sink.catch_up(past.records.values()):
                 view.notice(f"stored {count(stored, 'trial')} that had ended before the kill")
-            inner = Storing(Amended(_launcher(plan, past), amend), sink)
+            inner = Storing(Amended(launcher_of(plan, past), amend), sink)
             work = run(plan, inner, view, past=past, journal=journal)
             report = asyncio.run(interruptible(work))
         return RunReport(trials=report, figures=sink.figures, damage=tuple(sink.damage))
@@ -118,22 +118,6 @@ def _engine(
     if before and not before[1].remaining(plan):
         return nullcontext(lambda spec: spec)
     return engine_for(plan, serve(start.options, start.place.root))
-
-
-def _launcher(plan: Plan, past: Past) -> ForkServerLauncher:
-    return launcher(
-        plan.env,
-        RunOptions(
-            concurrency=plan.concurrency,
-            out_dir=plan.out_dir,
-            run_token=plan.run_token,
-            barrier=False,
-            seed=plan.seed,
-            starts_per_s=plan.starts_per_s,
-            turns=plan.turns,
-            earlier=past.earlier,
-        ),
-    )
 
 
 def _finish(options: Options, report: RunReport, start: Start | None) -> int:
@@ -162,9 +146,7 @@ def _keep(start: Start, report: RunReport, text: bytes) -> None:
 def _print(report: RunReport, start: Start | None) -> None:
     """The report on standard output; that nothing could be run is said on standard error."""
     failed = report.trials.verdict is Verdict.COULD_NOT_RUN
-    console = Console(stderr=failed)
-    if not console.is_terminal:
-        console = Console(stderr=failed, width=PLAIN_WIDTH)
+    console = report_console(stderr=failed)
     show(report, console)
     if start is None or failed:
         return

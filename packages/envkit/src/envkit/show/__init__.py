@@ -8,7 +8,7 @@ texts      ids to text by the run's own copies of its tokenizers
 story      one trajectory as turns, with where its tokens and seconds went
 parts      what a story's turn is made of
 rows       the list of a run, and its summary
-facts      the words of a story's head, the same on every medium
+facts, facts_turns   the words of a story's head and of its turns, the same on every medium
 plain      text from outside that can do nothing but be read
 terminal   on a terminal
 page, page_turns, page.css   as one page that needs no network and no script

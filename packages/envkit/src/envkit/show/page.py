@@ -15,7 +15,8 @@ from envkit.preflight.markup import Child, Html, el
 from envkit.preflight.page_parts import folded, table
 from envkit.preflight.report_html import POLICY
 from envkit.preflight.text import seconds
-from envkit.show.facts import facts, reward, visible
+from envkit.show.facts import facts, reward
+from envkit.show.facts_turns import visible
 from envkit.show.page_turns import text, turn_html
 from envkit.show.parts import Share, Story, Stretch
 from envkit.show.plain import PROMPT, plain
@@ -56,7 +57,6 @@ def listing_html(listing: Listing) -> str:
 
 def _row(line: Line) -> Sequence[Child]:
     worth = "none" if line.reward is None else f"{line.reward:.4g}"
-    fault = f"{line.fault} ({line.fault_owner})" if line.fault else ""
     return (
         plain(line.trajectory_id),
         el("span", worth, "" if line.reward_valid else " invalid", class_=_tone(line.reward_valid)),
@@ -66,7 +66,7 @@ def _row(line: Line) -> Sequence[Child]:
         line.failed_calls or "",
         f"{line.sampled_tokens:,}",
         f"{line.tokens:,}",
-        el("span", plain(fault), class_="bad"),
+        el("span", plain(line.blamed), class_="bad"),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from envkit.preflight.markup import Child, Html, el
 from envkit.preflight.page_parts import folded
 from envkit.preflight.text import count, seconds
-from envkit.show.facts import arguments, blocks, cut, outcome, turn_facts
+from envkit.show.facts_turns import arguments, blocks, cut, outcome, turn_facts
 from envkit.show.parts import Call, Told, Turn
 from envkit.show.plain import USUAL, Cut, plain, shorten
 

@@ -35,6 +35,11 @@ class Line:
     fault: str
     fault_owner: str
 
+    @property
+    def blamed(self) -> str:
+        """The fault and whose it is; empty where there is none."""
+        return f"{self.fault} ({self.fault_owner})" if self.fault else ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
@@ -89,7 +94,7 @@ def line_of(row: Trajectory) -> Line:
 def summary(lines: Sequence[Line]) -> list[tuple[str, str]]:
     """Label and value."""
     valid = [each.reward for each in lines if each.reward is not None and each.reward_valid]
-    faults = Counter(f"{each.fault} ({each.fault_owner})" for each in lines if each.fault)
+    faults = Counter(each.blamed for each in lines if each.fault)
     stops = Counter(each.stop.value for each in lines)
     calls, failed = sum(each.calls for each in lines), sum(each.failed_calls for each in lines)
     sampled = sum(each.sampled_tokens for each in lines)

@@ -56,7 +56,7 @@ def _turns(episode: Episode, heard: Sequence[texts.Turn], *, has_text: bool) -> 
     found: list[Turn] = []
     version: int | None = None
     free_at = 0.0
-    for place, (turn, request) in enumerate(zip(heard, episode.requests, strict=True)):
+    for turn, request in zip(heard, episode.requests, strict=True):
         segment = turn.model.segment
         part = slice(segment.start, segment.stop)
         versions = episode.stream.weight_version[part].tolist()
@@ -64,7 +64,7 @@ def _turns(episode: Episode, heard: Sequence[texts.Turn], *, has_text: bool) -> 
         tool = next((each for each in turn.after if each.segment.kind is Kind.TOOL), None)
         found.append(
             Turn(
-                number=place,
+                number=segment.turn,
                 request=request,
                 text=turn.model.text if has_text else None,
                 content=turn.said.content if has_text else "",

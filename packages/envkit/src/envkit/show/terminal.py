@@ -18,7 +18,8 @@ from rich.text import Text
 
 from envkit.preflight.columns import columns
 from envkit.preflight.text import count, one_line, seconds
-from envkit.show.facts import arguments, blocks, cut, facts, outcome, reward, turn_facts, visible
+from envkit.show.facts import facts, reward
+from envkit.show.facts_turns import arguments, blocks, cut, outcome, turn_facts, visible
 from envkit.show.parts import Call, Share, Story, Told, Turn
 from envkit.show.plain import PROMPT, USUAL, Cut, plain, shorten
 from envkit.show.rows import Line, Listing, summary
@@ -76,7 +77,7 @@ def _table(lines: tuple[Line, ...]) -> Table:
             f"{each.sampled_tokens:,}",
             f"{each.tokens:,}",
             Text(each.stop.value, style=_STOPS.get(each.stop, "")),
-            Text(one_line(f"{each.fault} ({each.fault_owner})" if each.fault else "", 60)),
+            Text(one_line(each.blamed, 60)),
         )
     return table
 

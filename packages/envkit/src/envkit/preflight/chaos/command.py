@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 import orjson
-from rich.console import Console
 
 from envkit.fault import HarnessError
 from envkit.preflight.chaos.choose import DIRECTORY, PLAN_NAME, choose, write_chosen
@@ -16,9 +14,8 @@ from envkit.preflight.chaos.rules import load_rules
 from envkit.preflight.chaos.score import score
 from envkit.preflight.chaos.score_json import to_json
 from envkit.preflight.chaos.score_text import print_score
+from envkit.preflight.consoles import report_console
 from envkit.preflight.types import Plan
-
-_PLAIN_WIDTH: Final = 120
 
 
 def arm(rules: Path, plan: Plan, report_dir: Path | None) -> Path:
@@ -50,6 +47,5 @@ def score_chaos(directory: Path, *, as_json: bool) -> int:
     if as_json:
         print(orjson.dumps(to_json(found), option=orjson.OPT_INDENT_2).decode())
     else:
-        console = Console()
-        print_score(found, console if console.is_terminal else Console(width=_PLAIN_WIDTH))
+        print_score(found, report_console())
     return 0 if found.ok else 1
