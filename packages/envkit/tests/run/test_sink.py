@@ -158,7 +158,7 @@ def test_a_damaged_row_is_named_and_not_run_or_written_again(place: Place, write
     (segment,) = Store(place.store).segments
     data = bytearray(segment.file.read_bytes())
     where = segment.places[1]
-    data[where.start + where.entry.length // 2] ^= 1
+    data[where.start + where.length // 2] ^= 1
     segment.file.write_bytes(bytes(data))
     again = place.sink(writer)
     assert again.catch_up(place.records) == 0

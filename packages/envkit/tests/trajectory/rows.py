@@ -297,6 +297,18 @@ def with_stream(row: Trajectory, **changes: Any) -> Trajectory:
     return replace(row, episode=replace(row.episode, stream=stream))
 
 
+def with_alternatives(row: Trajectory, **changes: Any) -> Trajectory:
+    """The same with one alternative a sampled token, or with those changed."""
+    mask = row.episode.stream.loss_mask[:, None]
+    right: dict[str, Any] = {
+        "topk_ids": np.where(mask, 5, -1).astype(np.int32),
+        "topk_logprobs": np.where(mask, -1.0, np.nan).astype(np.float32),
+    }
+    sampling = replace(row.identity.sampling, top_logprobs=1)
+    row = replace(row, identity=replace(row.identity, sampling=sampling))
+    return with_stream(row, **{**right, **{n: c(right[n]) for n, c in changes.items()}})
+
+
 def same(left: Any, right: Any) -> bool:
     """Whether two records hold the same, NaN where the other has NaN, types of arrays included."""
     if isinstance(left, np.ndarray):

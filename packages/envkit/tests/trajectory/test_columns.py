@@ -55,7 +55,7 @@ def test_what_a_later_minor_added_is_passed_over() -> None:
     def add(facts: Any) -> None:
         facts["mood"] = "good"
         facts["episode"]["mood"] = "good"
-        facts["episode"]["requests"][0]["mood"] = "good"
+        facts["episode"]["requests"]["mood"] = ["good", "bad", "good"]
 
     batch = with_facts(encode(trajectory()), add).append_column("mood", pa.array(["good"]))
     assert same(decode(batch), trajectory())
@@ -64,11 +64,21 @@ def test_what_a_later_minor_added_is_passed_over() -> None:
 def test_what_an_earlier_minor_did_not_have_gets_its_default() -> None:
     def take_away(facts: Any) -> None:
         del facts["episode"]["evaluation"], facts["episode"]["parse_faults"]
-        del facts["identity"]["template_family"], facts["episode"]["requests"][0]["tries"]
+        del facts["identity"]["template_family"], facts["episode"]["requests"]["tries"]
 
     batch = with_facts(encode(trajectory()), take_away)
-    batch = batch.drop_columns(["topk_ids", "topk_logprobs", "loss_live"])
+    batch = batch.drop_columns(["loss_live"])
     assert same(decode(batch), trajectory())
+
+
+def test_records_are_read_that_were_written_one_by_one() -> None:
+    def one_by_one(facts: Any) -> None:
+        for name in ("requests", "calls", "parse_faults"):
+            columns = facts["episode"][name]
+            rows = zip(*columns.values(), strict=True)
+            facts["episode"][name] = [dict(zip(columns, row, strict=True)) for row in rows]
+
+    assert same(decode(with_facts(encode(trajectory()), one_by_one)), trajectory())
 
 
 def test_a_field_without_a_default_must_be_there() -> None:

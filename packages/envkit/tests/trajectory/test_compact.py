@@ -69,7 +69,7 @@ def test_a_damaged_segment_is_left_alone_and_named(store: Path) -> None:
     bad = segment_files(store)[2]
     (place,) = read_segment(bad).places
     data = bytearray(bad.read_bytes())
-    data[place.start + place.entry.length // 2] ^= 1
+    data[place.start + place.length // 2] ^= 1
     bad.write_bytes(data)
     done = compact(store)
     assert names(store) == [

@@ -14,7 +14,7 @@ from envkit.trajectory.errors import BrokenInvariant
 from envkit.trajectory.invariants import check
 from envkit.trajectory.types import FaultNote, Kind, ParseFault, Stop, Stream, Trajectory
 
-from .rows import trajectories, trajectory, with_stream
+from .rows import trajectories, trajectory, with_alternatives, with_stream
 
 type Mutation = Callable[[Trajectory], Trajectory]
 
@@ -100,16 +100,12 @@ def attempt(**changes: Any) -> Mutation:
 
 
 def alternatives(k: int = 1, **changes: Any) -> Mutation:
-    """Right ones, then changed."""
+    """Right ones, then changed, and said to be ``k`` a token."""
 
     def mutate(row: Trajectory) -> Trajectory:
-        mask = row.episode.stream.loss_mask
-        ids = np.where(mask[:, None], 5, -1).astype(np.int32)
-        logprobs = np.where(mask[:, None], -1.0, np.nan).astype(np.float32)
-        right: dict[str, Any] = {"topk_ids": ids, "topk_logprobs": logprobs}
+        row = with_alternatives(row, **changes)
         sampling = replace(row.identity.sampling, top_logprobs=k)
-        row = replace(row, identity=replace(row.identity, sampling=sampling))
-        return with_stream(row, **{**right, **{n: c(right[n]) for n, c in changes.items()}})
+        return replace(row, identity=replace(row.identity, sampling=sampling))
 
     return mutate
 

@@ -109,7 +109,7 @@ def test_rows_written_later_are_seen_when_asked_for(store: Path) -> None:
 def damage_rows(file: Path) -> None:
     data = bytearray(file.read_bytes())
     for place in read_segment(file).places:
-        data[place.start + place.entry.length // 2] ^= 1
+        data[place.start + place.length // 2] ^= 1
     file.write_bytes(data)
 
 
@@ -140,8 +140,8 @@ def verified(each: object) -> object:
 def owner(segment: Segment, place: int) -> str:
     """The row a byte belongs to, empty for the frame."""
     for each in segment.places:
-        if each.start <= place < each.start + each.entry.length:
-            return each.entry.head.trajectory_id
+        if each.start <= place < each.start + each.length:
+            return each.trajectory_id
     return ""
 
 
@@ -153,11 +153,9 @@ def test_a_file_cut_off_anywhere_gives_the_rows_that_are_whole(tmp_path: Path) -
         store = Store(tmp_path)
         read = list(store.scan())
         head_is_whole = length >= places[0].start
-        kept = [p for p in places if head_is_whole and p.start + p.entry.length <= length]
+        kept = [p for p in places if head_is_whole and p.start + p.length <= length]
         good = [each for each in read if isinstance(each, Trajectory)]
-        assert [g.identity.trajectory_id for g in good] == [
-            p.entry.head.trajectory_id for p in kept
-        ]
+        assert [g.identity.trajectory_id for g in good] == [p.trajectory_id for p in kept]
         assert store.damage, length
         assert str(file) in str(store.damage[0])
 
@@ -182,7 +180,7 @@ def test_the_loop_over_a_store_gives_every_good_row_and_then_says_what_is_damage
     (file,) = segment_files(store)
     place = read_segment(file).places[1]
     data = bytearray(file.read_bytes())
-    data[place.start + place.entry.length - 9] ^= 1
+    data[place.start + place.length - 9] ^= 1
     file.write_bytes(data)
     read: list[str] = []
     with pytest.raises(ExceptionGroup) as caught:
@@ -254,7 +252,7 @@ def versioned(directory: Path, version: str, row: Row) -> Store:
 def test_another_minor_is_read(tmp_path: Path) -> None:
     row = encoded(ROWS[0], lambda b: b.append_column("mood", pa.array(["good"])))
     assert same(versioned(tmp_path, "envkit.trajectory/1.9", row).read("task__000"), ROWS[0])
-    row = encoded(ROWS[0], lambda b: b.drop_columns(["loss_live", "topk_ids"]))
+    row = encoded(ROWS[0], lambda b: b.drop_columns(["loss_live"]))
     assert same(versioned(tmp_path, "envkit.trajectory/1.0", row).read("task__000"), ROWS[0])
 
 
@@ -291,9 +289,9 @@ def test_rows_of_many_chunks_come_in_order_and_a_damaged_one_costs_no_neighbour(
     more = [trajectory(f"more__{number:03d}", seed=number, turns=2) for number in range(9)]
     file = write(store, *more)
     data, place = bytearray(file.read_bytes()), read_segment(file).places[4]
-    data[place.start + place.entry.length // 2] ^= 1
+    data[place.start + place.length // 2] ^= 1
     file.write_bytes(data)
-    monkeypatch.setattr("envkit.trajectory.store.CHUNK_BYTES", 2 * place.entry.length + 100)
+    monkeypatch.setattr("envkit.trajectory.store.CHUNK_BYTES", 2 * place.length + 100)
     read = list(Store(store).scan())
     assert [getattr(each, "row", "") for each in read if isinstance(each, Damaged)] == ["more__004"]
     good = [each for each in read if isinstance(each, Trajectory)]

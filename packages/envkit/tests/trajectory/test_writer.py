@@ -15,7 +15,7 @@ from envkit.trajectory.errors import BrokenInvariant, SameRow, StoreBusy
 from envkit.trajectory.store import Store, segment_files
 from envkit.trajectory.writer import Writer
 
-from .rows import trajectory, with_stream
+from .rows import same, trajectory, with_alternatives, with_stream
 
 
 class Clock:
@@ -51,6 +51,17 @@ def test_a_large_group_does_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(writer_module, "GROUP_BYTES", 1)
     with Writer.open(tmp_path, clock=Clock()) as writer:
         assert writer.append(row(0)) == ("task__000",)
+
+
+def test_rows_with_and_without_alternatives_are_no_one_segment(tmp_path: Path) -> None:
+    richer = with_alternatives(row(1))
+    with Writer.open(tmp_path, clock=Clock()) as writer:
+        assert writer.append(row(0)) == ()
+        assert writer.append(richer) == ("task__000",)
+        assert writer.append(row(2)) == ("task__001",)
+    assert len(segment_files(tmp_path)) == 3
+    for made, read in zip([row(0), richer, row(2)], Store(tmp_path), strict=True):
+        assert same(made, read)
 
 
 def test_what_waits_is_written_at_the_end(tmp_path: Path) -> None:

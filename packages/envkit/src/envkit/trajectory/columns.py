@@ -3,10 +3,10 @@
 
 Contract: `decode` undoes `encode` to the bit. The columns are: id, reward and whether it counts;
 ``segments``; the token columns, each a list of one entry a token (alternatives: k a token, one
-after the other); ``facts``, everything but the stream as JSON text; and ``checksum``. Facts are one
-column because a batch costs by the column, about 2 us each, and a row has a hundred of them. A
-column that a reader does not know is passed over, and so is a field; one that is missing gets its
-default.
+after the other, and no column where none were asked for); ``facts``, everything but the stream as
+JSON text; and ``checksum``. Facts are one column because a batch costs by the column, about 2 us
+each, and a row has a hundred of them. A column that a reader does not know is passed over, and so
+is a field; one that is missing gets its default.
 
 ``checksum`` is the CRC-32 of the body of the row's message, uncompressed and without this column,
 of the batch as it lies in the file: what copies it may leave other bits behind its bitmaps.
@@ -14,15 +14,15 @@ of the batch as it lies in the file: what copies it may leave other bits behind 
 
 from __future__ import annotations
 
-import zlib
 from typing import Any, Final
 
 import numpy as np
 import orjson
 
 from envkit.trajectory.arrow import Array, Batch, pa
+from envkit.trajectory.crc import crc32
 from envkit.trajectory.head import Head, head_of
-from envkit.trajectory.plain import from_plain, to_plain
+from envkit.trajectory.plain import from_plain, rows_of, to_columns, to_plain
 from envkit.trajectory.types import Episode, Identity, Outcome, Segment, Stream, Trajectory
 
 CHECKSUM: Final = "checksum"
@@ -53,6 +53,8 @@ _TOKENS: Final = {
     "topk_ids": pa.int32(),
     "topk_logprobs": pa.float32(),
 }
+_RECORDS: Final = ("requests", "calls", "parse_faults")
+_APART: Final = ("stream", *_RECORDS)
 _TOPK: Final = ("topk_ids", "topk_logprobs")
 
 
@@ -63,7 +65,8 @@ def encode(trajectory: Trajectory) -> Batch:
     columns = {name: pa.array([head[name]], kind) for name, kind in _HEAD.items()}
     columns["facts"] = pa.array([facts], _TEXT)
     columns["segments"] = pa.array([to_plain(stream.segments)], _SEGMENTS)
-    columns |= {name: _list(getattr(stream, name), kind) for name, kind in _TOKENS.items()}
+    tokens = {name: (getattr(stream, name), kind) for name, kind in _TOKENS.items()}
+    columns |= {name: _list(*each) for name, each in tokens.items() if each[0] is not None}
     batch = pa.RecordBatch.from_pydict(columns)
     return batch.append_column(CHECKSUM, pa.array([checksum(batch)], pa.uint32()))
 
@@ -110,15 +113,17 @@ def checksum(batch: Batch) -> int:
     rest = batch.drop_columns([CHECKSUM]) if CHECKSUM in batch.schema.names else batch
     message = memoryview(rest.serialize())
     header = 8 + int.from_bytes(message[4:8], "little")
-    return zlib.crc32(message[header:])
+    return crc32(message[header:])
 
 
 def _facts(trajectory: Trajectory) -> dict[str, Any]:
     episode = trajectory.episode
-    names = (name for name in Episode.__slots__ if name != "stream")
+    names = (name for name in Episode.__slots__ if name not in _APART)
+    plain = {name: to_plain(getattr(episode, name)) for name in names}
+    records = {name: to_columns(getattr(episode, name)) for name in _RECORDS}
     return {
         "identity": to_plain(trajectory.identity),
-        "episode": {name: to_plain(getattr(episode, name)) for name in names},
+        "episode": {**plain, **records},
         "outcome": to_plain(trajectory.outcome),
     }
 
@@ -134,15 +139,11 @@ def _compare(head: Head, batch: Batch) -> None:
 def _segments(batch: Batch) -> tuple[Segment, ...]:
     inner = batch.column("segments").flatten()
     names = [name for name in Segment.__slots__ if inner.type.get_field_index(name) >= 0]
-    columns = [inner.field(name).to_pylist() for name in names]
-    rows = zip(*columns, strict=True)
-    return tuple(from_plain(Segment, dict(zip(names, row, strict=True))) for row in rows)
+    return rows_of(Segment, {name: inner.field(name).to_pylist() for name in names})
 
 
 def _list(values: Any, kind: Any) -> Array:
-    """A column of one list; null where there is none."""
-    if values is None:
-        return pa.nulls(1, pa.list_(kind))
+    """A column of one list."""
     array = pa.array(values.reshape(-1), kind, from_pandas=False)
     return pa.ListArray.from_arrays(pa.array([0, len(array)], pa.int32()), array)
 

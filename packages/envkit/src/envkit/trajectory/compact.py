@@ -59,7 +59,7 @@ def _mergeable(store: Store) -> tuple[Segment, ...]:
     return tuple(
         segment
         for segment in store.segments
-        if rows.isdisjoint(place.entry.head.trajectory_id for place in segment.places)
+        if rows.isdisjoint(place.trajectory_id for place in segment.places)
     )
 
 
@@ -99,9 +99,8 @@ def _schema(segment: Segment) -> object:
 def _merge(directory: Path, run: list[Segment]) -> Path:
     rows: dict[str, Row] = {}
     for place in (place for segment in run for place in segment.places):
-        entry = place.entry
-        row = Row(head=entry.head, checksum=entry.checksum, batch=read_row(place))
-        rows.setdefault(entry.head.trajectory_id, row)
+        row = Row(head=place.head, checksum=place.checksum, batch=read_row(place))
+        rows.setdefault(place.trajectory_id, row)
     numbers = [NAME.fullmatch(segment.file.name) for segment in run]
     first = min(int(match[1]) for match in numbers if match)
     last = max(int(match[2] or match[1]) for match in numbers if match)

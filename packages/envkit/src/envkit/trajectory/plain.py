@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records as plain data and back, by the annotations of their classes.
 
-Contract: `from_plain` undoes `to_plain`. It passes over keys it does not know, which a later minor
-version added, and gives a field that an earlier one did not have its default.
+Contract: `from_plain` undoes `to_plain`, also where records of one kind stand as a list for each of
+their fields, as `to_columns` writes them: names once, not once a record. It passes over keys that
+it does not know, which a later minor version added, and gives a field that an earlier one did not
+have its default.
 """
 
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -26,6 +28,12 @@ def to_plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(cast("Mapping[str, Any]", value))
     return value.value if isinstance(value, Enum) else value
+
+
+def to_columns(records: Sequence[Any]) -> dict[str, list[Any]]:
+    """Records of one class as a list of plain values for each field; empty for none."""
+    names = _names(records[0].__class__) if records else ()
+    return {name: [to_plain(getattr(each, name)) for each in records] for name in names}
 
 
 def from_plain[T](cls: type[T], data: dict[str, Any]) -> T:
@@ -74,4 +82,23 @@ def _optional(choices: list[Any]) -> Convert | None:
 
 def _each(hint: Any) -> Convert:
     inner = _converter(hint)
-    return tuple if inner is None else lambda values: tuple(inner(value) for value in values)
+    if inner is None:
+        return tuple
+
+    def convert(values: Any) -> tuple[Any, ...]:
+        if isinstance(values, dict):
+            return rows_of(hint, cast("dict[str, list[Any]]", values))
+        return tuple(map(inner, values))
+
+    return convert
+
+
+def rows_of[T](cls: type[T], columns: dict[str, list[Any]]) -> tuple[T, ...]:
+    """Records from what `to_columns` made of them; raises as `from_plain` does."""
+    names, converters = _plan(cls)
+    known = {name: values for name, values in columns.items() if name in names}
+    known |= {
+        name: list(map(convert, known[name])) for name, convert in converters if name in known
+    }
+    rows = zip(*known.values(), strict=True)
+    return tuple(cls(**dict(zip(known, row, strict=True))) for row in rows)

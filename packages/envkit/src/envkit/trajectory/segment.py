@@ -10,16 +10,20 @@ position and not mapped: a mapped file that somebody cuts off ends its reader.
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
+
+import numpy as np
 
 from envkit.trajectory.arrow import Batch, Buffer, Schema, pa
+from envkit.trajectory.crc import crc32
 from envkit.trajectory.errors import Damaged
 from envkit.trajectory.head import Head
-from envkit.trajectory.index import SCHEMA, Entry, read_index, with_index
+from envkit.trajectory.index import SCHEMA, Index, read_index, with_index
+from envkit.trajectory.plain import to_columns
 
 _MAGIC: Final = b"ARROW1\0\0"
 _TAIL: Final = b"ARROW1"
@@ -40,14 +44,34 @@ class Row:
     batch: Batch
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(NamedTuple):
     """Where in which file a row lies."""
 
     file: Path
     start: int
-    entry: Entry
     schema: Schema
+    rows: Index
+    number: int
+    """Among the rows."""
+
+    @property
+    def trajectory_id(self) -> str:
+        return self.rows.heads["trajectory_id"][self.number]
+
+    @property
+    def head(self) -> Head:
+        """What can be known of the row without reading it."""
+        return self.rows.head(self.number)
+
+    @property
+    def length(self) -> int:
+        """Bytes of its message."""
+        return self.rows.lengths[self.number]
+
+    @property
+    def checksum(self) -> int:
+        """Equal where two rows hold the same."""
+        return self.rows.checksums[self.number]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +90,13 @@ def encode_segment(rows: Sequence[Row], version: str = SCHEMA) -> Buffer:
     """The bytes of a file that holds these rows, at least one, all of one schema."""
     schema = rows[0].batch.schema
     messages = [_message(row.batch) for row in rows]
-    entries = [
-        Entry(head=row.head, length=each.size, crc32=zlib.crc32(each), checksum=row.checksum)
-        for row, each in zip(rows, messages, strict=True)
-    ]
-    whole = with_index(schema, entries, version)
+    index = Index(
+        heads=to_columns([row.head for row in rows]),
+        lengths=[each.size for each in messages],
+        crc32s=list(accumulate(messages, lambda begun, each: crc32(each, begun), initial=0)),
+        checksums=[row.checksum for row in rows],
+    )
+    whole = with_index(schema, index, version)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, whole, options=_LZ4) as writer:
         for row in rows:
@@ -114,27 +140,31 @@ def read_rows(places: Sequence[Place]) -> list[Batch | Damaged]:
         OSError: the file cannot be read.
     """
     first, last = places[0], places[-1]
-    columns = memoryview(first.schema.serialize())
-    data = bytearray(len(columns) + last.start + last.entry.length - first.start)
-    data[: len(columns)] = columns
-    rows = memoryview(data)[len(columns) :]
+    columns = first.schema.serialize()
+    whole = memoryview(np.empty(columns.size + last.start + last.length - first.start, np.uint8))
+    whole[: columns.size] = memoryview(columns).cast("B")
+    rows = whole[columns.size :]
     read = _read_into(rows, first.file, first.start)
-    proven = [_proven(place, rows[:read][place.start - first.start :]) for place in places]
-    if any(proven):
-        return [wrong or read_row(place) for place, wrong in zip(places, proven, strict=True)]
-    stream = pa.ipc.open_stream(pa.py_buffer(data), options=_HERE)
+    if read < len(rows) or not _proven(rows, first, last):
+        return [_row_alone(place, rows[place.start - first.start : read]) for place in places]
+    stream = pa.ipc.open_stream(pa.py_buffer(whole), options=_HERE)
     return [stream.read_next_batch() for _ in places]
 
 
-def _proven(place: Place, data: memoryview) -> Damaged | None:
-    """What is wrong with the bytes that begin with a row's."""
-    entry = place.entry
-    if len(data) < entry.length:
-        return Damaged(str(place.file), entry.head.trajectory_id, "the file ends before it")
-    if zlib.crc32(data[: entry.length]) != entry.crc32:
+def _proven(data: memoryview, first: Place, last: Place) -> bool:
+    """Whether the bytes from one row to another are those that were written."""
+    crc32s = first.rows.crc32s
+    return crc32(data, crc32s[first.number]) == crc32s[last.number + 1]
+
+
+def _row_alone(place: Place, data: memoryview) -> Batch | Damaged:
+    """The batch of a row near which something is wrong; ``data`` begins with it."""
+    if len(data) < place.length:
+        return Damaged(str(place.file), place.trajectory_id, "the file ends before it")
+    if not _proven(data[: place.length], place, place):
         problem = "its bytes are not the ones that were written"
-        return Damaged(str(place.file), entry.head.trajectory_id, problem)
-    return None
+        return Damaged(str(place.file), place.trajectory_id, problem)
+    return pa.ipc.read_record_batch(pa.py_buffer(bytes(data[: place.length])), place.schema)
 
 
 def _read_into(into: memoryview, file: Path, start: int) -> int:
@@ -195,8 +225,8 @@ class _Frame:
         found = self.schema(self.read(base + len(_MAGIC), start - base - len(_MAGIC)))
         if found is None:
             return None
-        schema, entries = found
-        places, end = self.places(schema, entries, start)
+        schema, index = found
+        places, end = self.places(schema, index, start)
         self.check_end(end)
         return places + self.after(end)
 
@@ -209,32 +239,30 @@ class _Frame:
         found = self.indexed(reader.schema)
         if found is None:
             return None
-        schema, entries = found
+        schema, index = found
         end = self.footer_start() - len(_END)
-        return self.places(schema, entries, end - sum(each.length for each in entries))[0]
+        return self.places(schema, index, end - sum(index.lengths))[0]
 
-    def places(self, schema: Schema, entries: list[Entry], start: int) -> tuple[list[Place], int]:
+    def places(self, schema: Schema, index: Index, start: int) -> tuple[list[Place], int]:
         """The rows of an index, and where the last one ends."""
-        places: list[Place] = []
-        for entry in entries:
-            places.append(Place(file=self.file, start=start, entry=entry, schema=schema))
-            start += entry.length
-        return places, start
+        *starts, end = accumulate(index.lengths, initial=start)
+        file = self.file
+        return [Place(file, at, schema, index, n) for n, at in enumerate(starts)], end
 
-    def schema(self, message: bytes) -> tuple[Schema, list[Entry]] | None:
+    def schema(self, message: bytes) -> tuple[Schema, Index] | None:
         try:
             return self.indexed(pa.ipc.read_schema(pa.py_buffer(message)))
         except (pa.ArrowException, OSError, ValueError):
             return None
 
-    def indexed(self, schema: Schema) -> tuple[Schema, list[Entry]] | None:
+    def indexed(self, schema: Schema) -> tuple[Schema, Index] | None:
         """The columns as they are laid out on this machine, and the rows."""
         try:
-            version, entries = read_index(schema, str(self.file))
+            version, index = read_index(schema, str(self.file))
         except (Damaged, UnicodeDecodeError):
             return None
         self.version = version
-        return pa.schema([(each.name, each.type) for each in schema]), entries
+        return pa.schema([(each.name, each.type) for each in schema]), index
 
     def check_end(self, end: int) -> None:
         """The rows are followed by the footer and by nothing else."""

@@ -26,7 +26,7 @@ from envkit.trajectory.types import Stream, Trajectory
 NAME: Final = re.compile(r"segment-(\d{8})(?:-(\d{8}))?\.arrow")
 """A segment, or several that were merged: the first and the last number."""
 
-CHUNK_BYTES: Final = 2**20
+CHUNK_BYTES: Final = 2**21
 """Of rows that are read at once."""
 
 type Bad = Damaged | BrokenInvariant
@@ -58,7 +58,7 @@ class Store:
         copies: dict[str, list[Place]] = {}
         for segment in self.segments:
             for place in segment.places:
-                copies.setdefault(place.entry.head.trajectory_id, []).append(place)
+                copies.setdefault(place.trajectory_id, []).append(place)
         self._copies = copies  # at once: threads of a scan read it meanwhile
 
     @property
@@ -69,7 +69,7 @@ class Store:
     @property
     def heads(self) -> tuple[Head, ...]:
         """What can be known of each row without reading it."""
-        return tuple(copies[0].entry.head for copies in self._copies.values())
+        return tuple(copies[0].head for copies in self._copies.values())
 
     @property
     def damage(self) -> tuple[Damaged, ...]:
@@ -173,7 +173,7 @@ class Store:
                 if chunk and _too_far(chunk, place):
                     yield chunk
                     chunk = []
-                if self._copies[place.entry.head.trajectory_id][0] is place:
+                if self._copies[place.trajectory_id][0] is place:
                     chunk.append(place)
             if chunk:
                 yield chunk
@@ -189,7 +189,7 @@ class Store:
         ]
 
     def _again(self, place: Place) -> Batch | Damaged:
-        row = place.entry.head.trajectory_id
+        row = place.trajectory_id
         try:
             return self.batch(row)
         except Damaged as damaged:
@@ -234,8 +234,8 @@ def verify_row(place: Place) -> Trajectory:
         BrokenInvariant: it says what cannot be.
     """
     batch = read_row(place)
-    row = place.entry.head.trajectory_id
-    if not batch.column(CHECKSUM)[0].as_py() == checksum(batch) == place.entry.checksum:
+    row = place.trajectory_id
+    if not batch.column(CHECKSUM)[0].as_py() == checksum(batch) == place.checksum:
         raise Damaged(str(place.file), row, "its values are not the ones that were written")
     return _checked(batch)
 
@@ -253,8 +253,8 @@ def _checked(batch: Batch) -> Trajectory:
 def _too_far(chunk: list[Place], place: Place) -> bool:
     """Whether a row is to be read with the next ones: too many bytes, or not behind the last."""
     last = chunk[-1]
-    near = place.start == last.start + last.entry.length and place.schema is last.schema
-    return not near or place.start + place.entry.length - chunk[0].start > CHUNK_BYTES
+    near = place.start == last.start + last.length and place.schema is last.schema
+    return not near or place.start + place.length - chunk[0].start > CHUNK_BYTES
 
 
 def _read_if_there(file: Path) -> Segment | None:
@@ -279,10 +279,10 @@ def _order(match: re.Match[str]) -> tuple[int, int]:
 
 
 def _differ(copies: list[Place]) -> bool:
-    return len({place.entry.checksum for place in copies}) > 1
+    return len({place.checksum for place in copies}) > 1
 
 
 def _conflict(copies: list[Place]) -> Damaged:
-    row = copies[0].entry.head.trajectory_id
+    row = copies[0].trajectory_id
     others = ", ".join(place.file.name for place in copies[1:])
     return Damaged(str(copies[0].file), row, f"stands otherwise in {others}; the first is read")

@@ -83,12 +83,14 @@ class Writer:
         if row in self._ids:
             raise SameRow(row, str(self.directory))
         batch = encode(trajectory)
+        others = self._group and self._group[0].batch.schema != batch.schema
+        done = self.commit() if others else ()  # a file has one schema
         checksum = batch.column(CHECKSUM)[0].as_py()
         self._began = self._began if self._group else self._clock()
         self._group.append(Row(head=head_of(trajectory), checksum=checksum, batch=batch))
         self._bytes += batch.nbytes
         self._ids.add(row)
-        return self.commit() if self.due_s == 0.0 or self._bytes >= GROUP_BYTES else ()
+        return done + self.commit() if self.due_s == 0.0 or self._bytes >= GROUP_BYTES else done
 
     def commit(self) -> tuple[str, ...]:
         """Write what waits; the ids that are durable now.
