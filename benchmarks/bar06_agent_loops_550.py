@@ -40,14 +40,14 @@ from parts.machine import machine, raise_file_limit
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 OF_AIOHTTP, OF_HTTPX, OF_AIOHTTP_LONG = 0.8, 8.0, 2.0
-ROUNDS = 5
+ROUNDS = 11
 SAMPLED = 16
 """Tokens a turn: few, so that the client is measured and not the reading of logprobs, which costs
 all of them the same."""
 OBSERVED = 64
 SHORT, LONG = 500, 20_000
 """Tokens of the first prompt."""
-TURNS = {SHORT: 8, LONG: 4}
+TURNS = {SHORT: 8, LONG: 8}
 FIRST_ID = 10_000
 """Ids have five digits, as most of a large vocabulary have; the engine counts them by that."""
 OFFERED_S = 300.0

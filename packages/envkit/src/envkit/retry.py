@@ -14,8 +14,8 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import stamina
@@ -97,11 +97,15 @@ async def retry[T](
     """
     judge = _Judge(phase, backoff if idempotent else Backoff(tries=1), attempts, rng)
 
-    async def once() -> T:
-        async with slot or nullcontext():
-            judge.begin()
-            return _sound(await operation(), fault_of)
+    async def tried() -> T:
+        judge.begin()
+        return _sound(await operation(), fault_of)
 
+    async def in_slot(slot: asyncio.Semaphore) -> T:
+        async with slot:
+            return await tried()
+
+    once = tried if slot is None else partial(in_slot, slot)
     try:
         return await once()
     except (Exception, asyncio.CancelledError) as error:

@@ -46,7 +46,7 @@ class TokenStream:
             raise HarnessError("a token stream has one prompt, at its beginning")
         if not len(ids):
             raise HarnessError("the prompt has no tokens")
-        self._append(ids, Kind.PROMPT, turn=0)
+        self._append(_tokens(ids, Kind.PROMPT, 0), Kind.PROMPT, turn=0)
 
     def sampled(self, sampled: Sampled, turn: int) -> None:
         """A turn of the model.
@@ -109,7 +109,7 @@ class TokenStream:
     def _added(self, ids: Sequence[int], kind: Kind, turn: int) -> str:
         self._expect_prompt()
         if len(ids):
-            self._append(ids, kind, turn)
+            self._append(_tokens(ids, kind, turn), kind, turn)
         return digest(ids)
 
     def _expect_prompt(self) -> None:
@@ -121,12 +121,17 @@ class TokenStream:
     ) -> None:
         if self._segments and turn < self._segments[-1].turn:
             raise HarnessError(f"turn {turn} comes after turn {self._segments[-1].turn}")
-        if min(ids) < 0 or max(ids) > INT32_MOST:
-            raise HarnessError(f"turn {turn}: an id of a {kind} segment is no token's")
         start = len(self)
         self.prompt.extend(ids)
         stop = len(self)
         self._segments.append(Segment(kind=kind, start=start, stop=stop, turn=turn, finish=finish))
+
+
+def _tokens(ids: Sequence[int], kind: Kind, turn: int) -> Sequence[int]:
+    """Ids that are not the engine's own, as they are."""
+    if min(ids) < 0 or max(ids) > INT32_MOST:
+        raise HarnessError(f"turn {turn}: an id of a {kind} segment is no token's")
+    return ids
 
 
 def digest(ids: Sequence[int] | Ids) -> str:
@@ -143,7 +148,7 @@ def _what_is_wrong(sampled: Sampled, length: int) -> str:
         return f"the engine counted {sampled.prompt_tokens} ids where it was asked with {length}"
     if len(sampled.logprobs) != n or len(sampled.weight_version) != n:
         return "ids, logprobs and weight versions are of unequal length"
-    if int(sampled.token_ids.min()) < 0:
+    if np.minimum.reduce(sampled.token_ids) < 0:
         return "an id is negative"
     if _wrong_tables(sampled, n):
         return "alternatives are of another length than the ids"
@@ -158,8 +163,9 @@ def _wrong_tables(sampled: Sampled, n: int) -> bool:
 
 
 def _wrong_logprobs(logprobs: Floats) -> str:
-    if not np.isfinite(logprobs).all():
+    low, high = np.minimum.reduce(logprobs), np.maximum.reduce(logprobs)
+    if not (low > -np.inf and high < np.inf):  # not-a-number is neither
         return "a sampled token has no finite logprob"
-    if float(logprobs.max()) > LOGPROB_SLACK:
-        return f"a logprob is above zero: {float(logprobs.max()):g}"
+    if high > LOGPROB_SLACK:
+        return f"a logprob is above zero: {float(high):g}"
     return ""

@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Coroutine, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import orjson
@@ -47,6 +47,9 @@ RETRY_AFTER_MOST_S: Final = 60.0
 """How long an engine's own word for the next try is heeded; a longer one is an outage."""
 PROBED_MOST: Final = 256
 """Ids of a prompt that a probe is asked with: enough for a distribution that is not flat."""
+
+_UNREADABLE: Final = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
+"""What reading raises by what is not the protocol."""
 
 _log = logging.getLogger("envkit.agent.engine")
 
@@ -177,8 +180,10 @@ class EngineClient:
         sent, name = time.monotonic(), f"{asked.request_id}.{number}"
         reply = await self._posted(asked, name)
         ended = time.monotonic()
-        with self._spoken(reply, name):
+        try:
             answer = self._wire.read(reply.payloads, asked)
+        except _UNREADABLE as error:
+            raise self._garbage(reply, name, error) from error
         if await self._version() != version:
             raise WeightsChanged("the weights changed while the engine sampled")
         first = ended if reply.first_at is None else reply.first_at
@@ -190,7 +195,7 @@ class EngineClient:
             seconds=ended - began,
             tries=number,
         )
-        with self._spoken(reply, name):
+        try:
             return judged(
                 answer,
                 asked,
@@ -199,6 +204,8 @@ class EngineClient:
                 context=self._context,
                 course=course,
             )
+        except _UNREADABLE as error:
+            raise self._garbage(reply, name, error) from error
 
     async def _posted(self, asked: Asked, name: str) -> Reply:
         """Send it; what we end early ends at the engine too, so that it burns no tokens."""
@@ -212,15 +219,10 @@ class EngineClient:
             self._background(self._abort(name))
             raise
 
-    @contextmanager
-    def _spoken(self, reply: Reply, name: str) -> Generator[None]:
-        """Give its name to whatever goes wrong in reading what is not the protocol."""
-        try:
-            yield
-        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-            shown = reply.payloads[0][:200].decode(errors="replace")
-            wrong = f"{name}: not the protocol {self._wire.name} ({error!r}): {shown!r}"
-            raise EngineGarbage(wrong) from error
+    def _garbage(self, reply: Reply, name: str, error: Exception) -> EngineGarbage:
+        """Whatever goes wrong in reading what is not the protocol, by its name."""
+        shown = reply.payloads[0][:200].decode(errors="replace")
+        return EngineGarbage(f"{name}: not the protocol {self._wire.name} ({error!r}): {shown!r}")
 
     async def _abort(self, request_id: str) -> None:
         body = orjson.dumps({"request_ids": [self._wire.aborted_as(request_id)]})

@@ -8,8 +8,6 @@ the connection raises leaves as one of envkit's own errors.
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
-from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, Self, cast
 from urllib.parse import urlsplit
 
@@ -133,18 +131,8 @@ class Connection:
         line.ask(head, length, *body, op="generate", seconds=seconds)
         return line
 
-    @contextmanager
-    def _named(self, line: Line) -> Generator[None]:
-        """Give what goes wrong its name, and keep the connection where nothing did."""
-        try:
-            yield
-        except OSError as error:
-            raise _unreachable(error) from error
-        except NotHttp as error:
-            raise EngineGarbage(str(error)) from error
-        finally:
-            if line.renew():
-                self._idle.append(line)
+    def _named(self, line: Line) -> _Named:
+        return _Named(line, self._idle)
 
     def _kept(self) -> Line | None:
         """The connection used last; stale ones are closed."""
@@ -154,6 +142,26 @@ class Connection:
                 return line
             line.close()
         return None
+
+
+class _Named:
+    """Gives what goes wrong in an exchange its name, and keeps its line where nothing did."""
+
+    __slots__ = ("_idle", "_line")
+
+    def __init__(self, line: Line, idle: list[Line]) -> None:
+        self._line, self._idle = line, idle
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if self._line.renew():
+            self._idle.append(self._line)
+        if isinstance(error, OSError):
+            raise _unreachable(error) from error
+        if isinstance(error, NotHttp):
+            raise EngineGarbage(str(error)) from error
 
 
 def _unreachable(error: OSError) -> EngineUnreachable:

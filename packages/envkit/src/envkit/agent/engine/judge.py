@@ -107,7 +107,7 @@ def _ids(answer: Answer, vocabulary: int) -> Ids:
     if ids.dtype.kind != "i":
         raise OutOfVocabulary("the engine returned ids that are not whole numbers of 63 bits")
     most = vocabulary - 1 if vocabulary else INT32_MOST
-    if np.minimum.reduce(ids) < 0 or np.maximum.reduce(ids) > most:
+    if np.maximum.reduce(ids.view(np.uint64)) > most:  # as which a negative id is a huge one
         wrong = next(each for each in answer.ids if not 0 <= each <= most)
         raise OutOfVocabulary(f"id {wrong} is outside the vocabulary, 0 to {most}")
     return ids.astype(np.int32)
@@ -164,11 +164,11 @@ def _logprobs(answer: Answer) -> Floats:
 
 def _versions(answer: Answer, otherwise: int) -> Ids:
     """Of every token. Where the engine does not tell them, the caller's word holds."""
-    count = len(answer.ids)
-    versions = np.full(count, otherwise, dtype=np.int32)
+    count, reached = len(answer.ids), 0
+    versions = np.empty(count, dtype=np.int32)
     if answer.spans is None:
+        versions.fill(otherwise)
         return versions
-    reached = 0
     for span in answer.spans:
         if span["start"] != reached or span["end"] < reached:
             raise UnequalLengths(f"weight versions {answer.spans} do not tile {count} tokens")

@@ -13,7 +13,9 @@ from __future__ import annotations
 import asyncio
 import functools
 import math
+import os
 import ssl
+from collections.abc import Sequence
 from typing import Final
 
 from envkit.agent.engine.http import ResponseReader
@@ -33,6 +35,7 @@ class Line(asyncio.Protocol):
         self._tls = tls
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
+        self._fd = -1
         self._reader = ResponseReader()
         self._body: list[bytes] = []
         self._error: Exception | None = None
@@ -63,8 +66,26 @@ class Line(asyncio.Protocol):
         assert self._transport is not None
         if self._tls:
             self._transport.write(b"".join(request))
-        else:
-            self._transport.writelines(request)
+        elif unsent := self._unsent(request):
+            self._transport.writelines(unsent)
+
+    def _unsent(self, request: Sequence[bytes | bytearray]) -> list[memoryview]:
+        """Hand to the kernel what it takes at once, nearly always all of it; what is left.
+
+        The transport, which takes the rest, keeps books on what it writes that a request needs not.
+        """
+        try:
+            sent = os.writev(self._fd, request)
+        except OSError:  # the transport meets it again, and knows what is to be done
+            sent = 0
+        if sent == sum(map(len, request)):
+            return []
+        left = list[memoryview]()
+        for part in map(memoryview, request):
+            if rest := part[sent:]:
+                left.append(rest)
+            sent = max(sent - len(part), 0)
+        return left
 
     def progress(self, op: str, seconds: float) -> None:
         """It goes on, and is to again within so many seconds; ``op`` names that bound."""
@@ -113,6 +134,7 @@ class Line(asyncio.Protocol):
         """Part of asyncio's protocol."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        self._fd = transport.get_extra_info("socket").fileno()
 
     def data_received(self, data: bytes) -> None:
         """Part of asyncio's protocol."""
