@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -165,6 +166,24 @@ def test_a_damaged_row_is_named_and_not_run_or_written_again(place: Place, write
     (line,) = again.damage
     assert place.names[1] in line
     assert len(again.figures) == 3
+
+
+def test_a_row_that_says_what_cannot_be_is_named_and_costs_no_other(
+    place: Place, writer: Writer
+) -> None:
+    place.records[1] = replace(place.records[1], reward=math.inf)
+    sink = place.sink(writer)
+    assert sink.catch_up(place.records) == 4
+    (line,) = sink.damage
+    assert place.names[1] in line
+    assert "reward" in line
+    rows = list(Store(place.store))
+    assert [row.identity.trajectory_id for row in rows] == place.names
+    assert [len(row.episode.stream.token_ids) > 0 for row in rows] == [True, False, True, True]
+    outcome = rows[1].outcome
+    assert (outcome.reward, outcome.reward_valid, outcome.loss_live) == (None, False, False)
+    assert outcome.fault is not None
+    assert (outcome.fault.code, outcome.fault.owner) == ("BrokenInvariant", "harness")
 
 
 def test_a_trial_whose_record_was_not_kept_has_no_row(place: Place, writer: Writer) -> None:

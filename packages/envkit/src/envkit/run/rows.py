@@ -18,7 +18,7 @@ from envkit.agent.loaded import Voice
 from envkit.agent.settings import ModelSettings
 from envkit.fault import HarnessError, Phase, classify
 from envkit.trajectory.episode_file import EPISODE_NAME, read_episode
-from envkit.trajectory.errors import TrajectoryError
+from envkit.trajectory.errors import BrokenInvariant, TrajectoryError
 from envkit.trajectory.types import Episode, Identity, Limits, Trajectory
 from envkit.trial.joined import join, nothing_seen
 from envkit.trial.record import TrialRecord
@@ -40,7 +40,21 @@ class Ground:
         Raises:
             OSError: its episode is there and cannot be read.
         """
-        record, identity, episode = self._seen(record)
+        return self._joined(*self._seen(record))
+
+    def row_without(self, record: TrialRecord, broken: BrokenInvariant) -> Trajectory:
+        """The row of a trial that cannot have been as its record and its episode say it was."""
+        bare = replace(
+            record,
+            reward=None,
+            reward_valid=False,
+            verdict="no_verdict",
+            fault=classify(broken, Phase.ACT),
+            attempts=(),
+        )
+        return self._joined(bare, self.identity, nothing_seen(self.limits))
+
+    def _joined(self, record: TrialRecord, identity: Identity, episode: Episode) -> Trajectory:
         who = replace(identity, task_digest=self.tasks.get(record.trial_id, ""))
         group, _, _ = record.trial_id.rpartition("__")
         return join(record, who, episode, group_id=group)

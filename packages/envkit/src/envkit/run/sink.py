@@ -2,7 +2,8 @@
 """Rows made durable in groups, and only then said: when a trial has ended, its row is on the disk.
 
 Contract: a row waits at most `WINDOW_S` for others that are written with it; the writing is done in
-a thread, so that trials go on meanwhile. A row that is there already is not written again. A store
+a thread, so that trials go on meanwhile. A row that is there already is not written again. One that
+says what cannot be costs no other: it is named, and its trial has a row without tokens. A store
 that cannot be written ends the run with the trials that wait unsaid: their records and episodes lie
 beside it, and a process that resumes the run stores them.
 """
@@ -84,15 +85,24 @@ class Sink:
 
     def _store(self, group: Sequence[TrialRecord]) -> list[Trajectory]:
         try:
-            rows = [self._ground.row(each) for each in group if self._is_new(each)]
-            for row in rows:
-                self._writer.append(row)
+            rows = [self._taken(each) for each in group if self._is_new(each)]
             self._writer.commit()
         except OSError as error:
             raise HarnessError(
                 f"{self._writer.directory}: {error.strerror}; make room there, then resume the run"
             ) from error
         return rows
+
+    def _taken(self, record: TrialRecord) -> Trajectory:
+        """Its row, in the writer's group; one that says what cannot be gives way to a bare one."""
+        row = self._ground.row(record)
+        try:
+            self._writer.append(row)
+        except BrokenInvariant as broken:
+            self.damage.append(str(broken))
+            row = self._ground.row_without(record, broken)
+            self._writer.append(row)
+        return row
 
     def _is_new(self, record: TrialRecord) -> bool:
         """Not of a trial that a process after this one would not know to have ended."""
