@@ -14,7 +14,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, cast
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -23,6 +23,7 @@ from envkit.cli_audit import audit
 from envkit.cli_edge import edge, named
 from envkit.cli_proxy import proxy
 from envkit.cli_run import run
+from envkit.usage import USAGE_ERROR, misused
 
 app = typer.Typer(
     name="envkit",
@@ -347,10 +348,6 @@ def doctor(
         raise typer.Exit(run(trials=trials, as_json=as_json, reap=reap))
 
 
-USAGE_ERROR: Final = cast(type[Exception], typer.BadParameter.__base__)
-"""What a wrong command line raises, in whichever click this typer brings along."""
-
-
 def main() -> None:
     """Entry point of the ``envkit`` script.
 
@@ -367,15 +364,9 @@ def main() -> None:
 
 
 def _misused(error: Exception, words: Sequence[str]) -> int:
-    """A wrong command line, on one line; no command at all shows the help."""
-    shown: Any = error
-    if type(error).__name__ == "NoArgsIsHelpError":
-        shown.show()
-        return 2
-    message = " ".join(shown.format_message().split()).rstrip(".")
-    line = f"{message}; see {shown.ctx.command_path if shown.ctx else 'envkit'} --help"
-    print(f"envkit: {line}", file=sys.stderr)
-    if "--json" in words:
+    """A wrong command line, on one line, and as a document where one was asked for."""
+    line = misused(error, "envkit")
+    if line is not None and "--json" in words:
         print(json.dumps(_refusal(words[0], line), indent=2))
     return 2
 

@@ -8,11 +8,13 @@ for a finished training step.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import typer
 
+from envkit.usage import USAGE_ERROR, misused
 from rltrain import __version__
 from rltrain.cli_tiny import tiny_policy
 
@@ -68,4 +70,9 @@ for _name, _purpose in PLANNED.items():
 
 def main() -> None:
     """The ``rltrain`` program."""
-    app()
+    try:
+        code = app(prog_name="rltrain", standalone_mode=False)
+    except USAGE_ERROR as error:
+        misused(error, "rltrain")
+        code = 2
+    sys.exit(code)
