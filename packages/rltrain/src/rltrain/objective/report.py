@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+# pyright: basic, reportMissingImports=false
+"""What a loss did to the tokens it was given: masked by sign, ratios, divergences, entropy.
+
+Contract: `Seen` of micro-batches and ranks are put together and give the same figures as the whole
+batch in one; every token counts once. Nothing here has a gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from rltrain.objective.loss.ratio import ratio_of
+from rltrain.objective.types import Judged, Tokens
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Seen:
+    """Trained tokens of some micro-batches, on the CPU. Tensors are ``[tokens]``."""
+
+    positive: Tensor
+    """Sign of the advantage: 1, 0, -1."""
+    masked: Tensor
+    difference: Tensor
+    """l - mu, clamped."""
+    variation: Tensor
+    """\\|pi - pi_mu\\|"""
+    entropy: Tensor
+    """Nats; empty where it was not taken."""
+
+    @classmethod
+    def of(cls, tokens: Tokens, judged: Judged, entropy: Tensor | None = None) -> Self:
+        """What a loss did to a micro-batch."""
+        ratio, mask = ratio_of(tokens), tokens.mask
+        moved = (ratio.probability - ratio.rollout_probability).abs()
+        return cls(
+            positive=ratio.advantage.detach()[mask].sign().to(torch.int8).cpu(),
+            masked=judged.masked[mask].cpu(),
+            difference=ratio.difference.detach()[mask].cpu(),
+            variation=moved[mask].cpu(),
+            entropy=_kept(entropy, mask),
+        )
+
+    @classmethod
+    def together(cls, parts: Iterable[Self]) -> Self:
+        """Of all of them, at least one."""
+        every = list(parts)
+        return cls(
+            **{name: torch.cat([getattr(each, name) for each in every]) for name in cls.__slots__}
+        )
+
+    def figures(self) -> dict[str, float]:
+        """By name; NaN where there are no tokens to tell it by."""
+        ratio = self.difference.double().exp()
+        return {
+            "masked_positive": _mean(self.masked[self.positive > 0]),
+            "masked_negative": _mean(self.masked[self.positive < 0]),
+            "ratio_p50": _quantile(ratio, 0.5),
+            "ratio_p99": _quantile(ratio, 0.99),
+            "ratio_max": _quantile(ratio, 1.0),
+            "tv": _mean(self.variation),
+            "kl": _mean(torch.expm1(self.difference.double()) - self.difference.double()),
+            "entropy": _mean(self.entropy),
+        }
+
+
+def _kept(values: Tensor | None, mask: Tensor) -> Tensor:
+    return torch.empty(0) if values is None else values.detach()[mask].cpu()
+
+
+def _mean(values: Tensor) -> float:
+    return float(values.double().mean()) if len(values) else float("nan")
+
+
+def _quantile(values: Tensor, share: float) -> float:
+    """By sorting: torch's own refuses more than 16 million."""
+    if not len(values):
+        return float("nan")
+    ordered = values.sort().values
+    place = share * (len(ordered) - 1)
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return float(torch.lerp(ordered[low], ordered[high], place - low))
