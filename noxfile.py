@@ -7,9 +7,10 @@
 
 Environments are made by uv from the interpreter that runs nox, live under ``.nox/`` and are only
 touched when a constraints file or a ``pyproject.toml`` changed. ``tests`` runs all of its parts, or
-those named: ``python -m nox -s tests -- unit``; each part prints its seconds. Its last line counts
-what passed, failed and was skipped; a skip whose reason is not in ``constraints/allowed-skips.txt``
-fails the run, so that a missing tool cannot pass for a green test.
+those named: ``python -m nox -s tests -- unit``; each part prints its seconds. Parts go in two lanes
+side by side, and say what they have to say once they are over. The last line counts what passed,
+failed and was skipped; a skip whose reason is not in ``constraints/allowed-skips.txt`` fails the
+run, so that a missing tool cannot pass for a green test.
 """
 
 from __future__ import annotations
@@ -18,10 +19,13 @@ import atexit
 import hashlib
 import os
 import shutil
+import subprocess
 import sys
+import threading
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,13 +40,17 @@ NEWEST_HARBOR = HARBOR_MINORS[-1]
 HARBOR_TESTS = tuple(
     f"packages/envkit/tests/{path}"
     for path in (
-        "agent",
+        "agent/test_recording.py",
+        "agent/test_replay.py",
+        "agent/toolbelt/test_code.py",
         "fault",
         "preflight/chaos/test_order.py",
         "preflight/chaos/test_strikes.py",
         "preflight/test_launcher.py",
         "sandbox/test_guard.py",
-        "task",
+        "task/test_harbor_reads_our_tasks.py",
+        "task/test_keys.py",
+        "task/test_load.py",
         "trajectory/test_atif.py",
         "trial",
     )
@@ -72,6 +80,11 @@ ENVIRONMENT = {
     "UV_SYSTEM_CERTS": "true",  # an index behind a company's own certificate
 }
 
+_lane = threading.local()
+"""Where the programs of a lane write, where there is more than one."""
+_making = threading.Lock()
+"""One environment is made at a time."""
+
 nox.options.default_venv_backend = "none"
 nox.options.sessions = ["tests"]
 
@@ -100,12 +113,13 @@ def fingerprint(requirements: Sequence[str]) -> str:
 def environment(session: nox.Session, place: Path, requirements: Sequence[str]) -> Path:
     """An environment at ``place`` holding ``requirements``; returns its folder of programs."""
     stamp, wanted = place / "made-from", fingerprint(requirements)
-    if not stamp.exists() or stamp.read_text("utf-8") != wanted:
-        print(f"making {place.relative_to(ROOT)}", flush=True)
-        uv(session, "venv", "--clear", "--quiet", "--python", sys.executable, str(place))
-        python = str(place / "bin" / "python")
-        uv(session, "pip", "install", "--quiet", "--python", python, *requirements)
-        stamp.write_text(wanted, "utf-8")
+    with _making:
+        if not stamp.exists() or stamp.read_text("utf-8") != wanted:
+            print(f"making {place.relative_to(ROOT)}", flush=True)
+            uv(session, "venv", "--clear", "--quiet", "--python", sys.executable, str(place))
+            python = str(place / "bin" / "python")
+            uv(session, "pip", "install", "--quiet", "--python", python, *requirements)
+            stamp.write_text(wanted, "utf-8")
     return place / "bin"
 
 
@@ -124,7 +138,12 @@ def program(session: nox.Session, folder: Path, *command: str, **settings: str) 
     """Run a program of an environment with that environment first on PATH."""
     path = os.pathsep.join([str(folder), os.environ.get("PATH", os.defpath)])
     env = {**ENVIRONMENT, **settings, "PATH": path, "VIRTUAL_ENV": str(folder.parent)}
-    session.run(str(folder / command[0]), *command[1:], env=env, external=True)
+    words = (str(folder / command[0]), *command[1:])
+    log = getattr(_lane, "log", None)
+    if log is None:
+        session.run(*words, env=env, external=True)
+    else:
+        session.run(*words, env=env, external=True, stdout=log, stderr=subprocess.STDOUT)
 
 
 # --- counting what ran ----------------------------------------------------------------------------
@@ -152,6 +171,13 @@ class Tally:
                 self.skips.append((test, skip.get("message") or "no reason given"))
             else:
                 self.passed += 1
+
+    def add(self, other: Tally) -> None:
+        """Put a lane's beside one's own."""
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skips += other.skips
+        self.seconds |= other.seconds
 
     def line(self) -> str:
         return f"{self.passed} passed, {self.failed} failed, {len(self.skips)} skipped"
@@ -257,6 +283,10 @@ PARTS: dict[str, Callable[[nox.Session, Tally], None]] = {
 }
 
 
+LANES = (("integration", "harbor", "build"), ("lint", "types", "unit", "engine"))
+"""Parts that go one after the other; the lanes take about as long as each other."""
+
+
 @contextmanager
 def timed(tally: Tally, name: str) -> Generator[None]:
     print(f"== {name}", flush=True)
@@ -264,6 +294,23 @@ def timed(tally: Tally, name: str) -> Generator[None]:
     yield
     tally.seconds[name] = time.monotonic() - start
     print(f"== {name}: {tally.seconds[name]:.1f} s", flush=True)
+
+
+def lane(session: nox.Session, names: Sequence[str], *, alone: bool) -> Tally:
+    """Run parts one after the other; what they write comes once each is over, unless alone."""
+    tally = Tally()
+    for name in names:
+        if alone:
+            with timed(tally, name):
+                PARTS[name](session, tally)
+            continue
+        log = CACHE / "reports" / f"{name}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with timed(tally, name), log.open("w+", encoding="utf-8") as _lane.log:
+            PARTS[name](session, tally)
+            _lane.log.seek(0)
+            print(f"== what {name} said\n{_lane.log.read()}", end="", flush=True)
+    return tally
 
 
 def chosen_parts(names: Sequence[str]) -> list[str]:
@@ -290,10 +337,14 @@ def tests(session: nox.Session) -> None:
         names = chosen_parts(session.posargs)
     except ValueError as error:
         session.error(str(error))
-    tally = Tally()
-    for name in names:
-        with timed(tally, name):
-            PARTS[name](session, tally)
+    lanes = [[name for name in each if name in names] for each in LANES]
+    lanes = [each for each in lanes if each]
+    began, tally = time.monotonic(), Tally()
+    with ThreadPoolExecutor(len(lanes)) as pool:
+        alone = len(lanes) == 1
+        for done in [pool.submit(lane, session, each, alone=alone) for each in lanes]:
+            tally.add(done.result())
+    tally.seconds["all"] = time.monotonic() - began
     allowed = allowed_skips((ROOT / "constraints/allowed-skips.txt").read_text("utf-8"))
     forbidden = forbidden_skips(tally.skips, allowed)
     tally.failed += len(forbidden)

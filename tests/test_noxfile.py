@@ -75,6 +75,18 @@ def test_an_unknown_part_is_refused_with_the_known_ones(noxfile: ModuleType) -> 
         noxfile.chosen_parts(["unitt"])
 
 
+def test_every_part_is_in_one_lane(noxfile: ModuleType) -> None:
+    assert sorted(part for lane in noxfile.LANES for part in lane) == sorted(noxfile.PARTS)
+
+
+def test_the_tallies_of_lanes_come_to_one(noxfile: ModuleType, tally) -> None:
+    whole = noxfile.Tally(passed=2, seconds={"unit": 1.0})
+    tally.seconds["build"] = 2.0
+    whole.add(tally)
+    assert whole.line() == "3 passed, 2 failed, 2 skipped"
+    assert whole.seconds == {"unit": 1.0, "build": 2.0}
+
+
 def test_header_names_nox_with_uv(noxfile: ModuleType) -> None:
     assert any(
         need.startswith("nox[uv]")
