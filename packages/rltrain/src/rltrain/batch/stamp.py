@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+# pyright: basic, reportMissingImports=false
+"""What every sample of a batch is worth and how much each of its tokens weighs.
+
+Contract: this is done once, for the whole batch, before anything is cut; micro-batches and ranks
+only carry the numbers. A group that cannot teach is dropped, with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from rltrain.batch.sample import Sample
+from rltrain.objective.advantage import AdvantageConfig, Reason, advantages
+from rltrain.objective.aggregate import AggregateConfig, token_weights
+from rltrain.objective.shape import LengthPenalty, not_overlong, penalised
+from rltrain.objective.types import Samples
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StampConfig:
+    """How samples are weighed against each other."""
+
+    advantage: AdvantageConfig = field(default_factory=AdvantageConfig)
+    aggregate: AggregateConfig = field(default_factory=AggregateConfig)
+    length_penalty: LengthPenalty = field(default_factory=LengthPenalty)
+    overlong_filter: bool = False
+    """Take no step on samples that were cut off; their rewards still count for the others."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Stamped:
+    """A batch with its numbers. Tensors are ``[N]``, float64."""
+
+    samples: Sequence[Sample]
+    advantage: Tensor
+    weight: Tensor
+    """Of each trained token; zero where the sample is not trained on."""
+    dropped: Mapping[str, Reason]
+    """Groups, by their ids."""
+
+    @property
+    def trained(self) -> list[int]:
+        """Which samples are trained on."""
+        return torch.nonzero(self.weight > 0).flatten().tolist()
+
+
+def stamp(config: StampConfig, samples: Sequence[Sample]) -> Stamped:
+    """Weigh the samples of a batch.
+
+    Raises:
+        ValueError: the estimator does not take these rewards.
+    """
+    names = sorted({each.group_id for each in samples})
+    counted = _counted(samples, {name: number for number, name in enumerate(names)})
+    shown = torch.tensor([each.environment_tokens for each in samples], dtype=torch.int64)
+    counted = replace(counted, rewards=penalised(config.length_penalty, counted, shown))
+    found = advantages(config.advantage, counted)
+    live = counted.live & found.kept
+    if config.overlong_filter:
+        live = not_overlong(live, [each.stop.value for each in samples])
+    weight = token_weights(config.aggregate, replace(counted, live=live))
+    return Stamped(
+        samples=samples,
+        advantage=found.values,
+        weight=weight,
+        dropped={names[group]: reason for group, reason in found.dropped.items()},
+    )
+
+
+def _counted(samples: Sequence[Sample], number: Mapping[str, int]) -> Samples:
+    rewards = [float("nan") if each.reward is None else each.reward for each in samples]
+    return Samples(
+        rewards=torch.tensor(rewards, dtype=torch.float64),
+        valid=torch.tensor([each.valid for each in samples], dtype=torch.bool),
+        live=torch.tensor([each.live for each in samples], dtype=torch.bool),
+        group=torch.tensor([number[each.group_id] for each in samples], dtype=torch.int64),
+        tokens=torch.tensor([each.trained for each in samples], dtype=torch.int64),
+    )
