@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is trained, and how a step is taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+type Dtype = Literal["float32", "bfloat16", "float64"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyConfig:
+    """A causal language model of Hugging Face's."""
+
+    path: str
+    """Its directory."""
+    dtype: Dtype = "bfloat16"
+    """Of the computation; weights and optimizer are float32 (float64 where that is asked for)."""
+    attention: Literal["sdpa", "eager", "flash_attention_2"] = "sdpa"
+    """Of long micro-batches only the last needs no matrix of all pairs of tokens."""
+    checkpointing: bool = False
+    """Make each layer's activations again in backward instead of keeping them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizerConfig:
+    """AdamW. The defaults are those of the published runs."""
+
+    learning_rate: float = 1e-6
+    betas: tuple[float, float] = (0.9, 0.98)
+    epsilon: float = 1e-8
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    """Of the whole gradient's norm."""
+    warmup_steps: int = 0
+    """Steps over which the rate rises from nothing."""
+
+    def __post_init__(self) -> None:
+        for name in ("learning_rate", "clip", "epsilon"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name}: {getattr(self, name):g} is not above 0")
+        if not all(0 <= each < 1 for each in self.betas):
+            raise ValueError(f"betas: {self.betas} are not in [0, 1)")
+        if self.weight_decay < 0 or self.warmup_steps < 0:
+            raise ValueError("weight_decay, warmup_steps: may not be below 0")
