@@ -123,7 +123,8 @@ def test_every_token_stands_in_it_once(row: Trajectory) -> None:
             found[extra["segment"]] = step["metrics"]["completion_token_ids"]
     ids = [each for index in sorted(found) for each in found[index]]
     assert ids == row.episode.stream.token_ids.tolist()
-    assert json.dumps(document).count("token_ids") == len(row.episode.stream.segments)
+    written = json.dumps(document).count('token_ids": [')  # and no text that says so
+    assert written == len(row.episode.stream.segments)
 
 
 def test_a_turn_is_a_step_with_its_calls_its_results_and_what_was_sampled() -> None:
