@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 RANKS = Path(__file__).with_name("ranks.py")
-DEADLINE_S = 240
+DEADLINE_S = 400
 
 
 def qwen3(directory: Path, vocabulary: int = 97) -> Path:

@@ -27,6 +27,7 @@ from rltrain.objective.report import Seen
 from rltrain.objective.terms import kl_to
 from rltrain.objective.types import Alternatives, Tokens
 from rltrain.policy.config import OptimizerConfig, PolicyConfig
+from rltrain.policy.fsdp.leak import expect_apart
 from rltrain.policy.fsdp.scorer import Scorer, total
 from rltrain.policy.fused import Scored
 from rltrain.policy.types import Goal, Stepped
@@ -43,10 +44,13 @@ class FsdpBackend:
 
         Raises:
             OSError: there is no such checkpoint.
+            Leaks: packed samples see each other in this model.
         """
         self._mesh = _mesh()
         self._optimizer_config = optimizer
         self._scorer = _sharded(policy, self._mesh)
+        vocabulary = self._scorer.model.config.get_text_config().vocab_size
+        expect_apart(self._scorer, vocabulary, _USED[policy.dtype])
         self._optimizer = torch.optim.AdamW(
             self._scorer.parameters(),
             lr=optimizer.learning_rate,
