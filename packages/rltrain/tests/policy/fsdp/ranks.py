@@ -103,6 +103,8 @@ def run(rank: int, world: int, meeting: str, model: str, cases: list[dict[str, A
         parts, mine = (1, 0) if case.get("by_rank") else (world, rank)
         batches = cut(stamped, Cost(a=1.0, b=0.01), cap=case["cap"], ranks=parts)[mine]
         batches = [replace(each, reference=reference_of(each.targets)) for each in batches]
+        if case.get("scored"):
+            backend.score(batches[0])
         loss, seen = backend.gradients(batches, goal(case))
         whole = torch.cat([each.flatten() for _, each in backend.gradient()])
         backend.forget()

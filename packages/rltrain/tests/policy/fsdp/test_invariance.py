@@ -113,6 +113,16 @@ def test_a_batch_is_cut_as_differently_as_it_can_be(found: dict[int, list[Any]])
     assert max(counts) >= 7
 
 
+def test_scoring_between_steps_leaves_no_gradient_and_changes_none(
+    model: Path, tmp_path: Path
+) -> None:
+    """What a forward pass without a gradient leaves whole is no parameter of the optimizer's."""
+    _, right = padded(model, "float64", "dppo", "prompt_mean")
+    case = {"dtype": "float64", "cap": 60, "seed": 0, "loss": "dppo", "aggregate": "prompt_mean"}
+    for result in gradients(tmp_path / "ranks", model, 2, [{**case, "scored": True}] * 3):
+        assert float((result["gradient"] - right).norm() / right.norm()) <= LIMIT["float64"]
+
+
 @pytest.mark.parametrize("dtype", LIMIT)
 def test_weights_stamped_by_each_rank_break_it(model: Path, tmp_path: Path, dtype: str) -> None:
     """The bug that this is to find, seeded."""

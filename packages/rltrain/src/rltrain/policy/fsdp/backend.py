@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -51,6 +52,7 @@ class FsdpBackend:
         self._scorer = _sharded(policy, self._mesh)
         vocabulary = self._scorer.model.config.get_text_config().vocab_size
         expect_apart(self._scorer, vocabulary, _USED[policy.dtype])
+        self._scorer.reshard()  # as in `score`
         self._optimizer = torch.optim.AdamW(
             self._scorer.parameters(),
             lr=optimizer.learning_rate,
@@ -72,6 +74,7 @@ class FsdpBackend:
         """Log-probs and entropies of the trained tokens, ``[M]`` each."""
         with torch.no_grad():
             logp, entropy, _ = self._scorer(batch.to(self._mesh.device_type))
+        self._scorer.reshard()  # as backward does: what is whole is no parameter of the optimizer's
         return Scored(logp, entropy)
 
     def step(self, batches: Sequence[MicroBatch], goal: Goal) -> Stepped:
@@ -181,7 +184,7 @@ def _mesh() -> DeviceMesh:
     return init_device_mesh(kind, (dist.get_world_size(),))
 
 
-def _sharded(policy: PolicyConfig, mesh: DeviceMesh) -> Scorer:
+def _sharded(policy: PolicyConfig, mesh: DeviceMesh) -> Any:
     model = AutoModelForCausalLM.from_pretrained(
         policy.path, dtype=_KEPT[policy.dtype], attn_implementation=policy.attention
     )
