@@ -79,13 +79,13 @@ type Estimator = Callable[[Centred, AdvantageConfig], Tensor]
 
 
 def advantages(config: AdvantageConfig, samples: Samples) -> Advantages:
-    """What each sample is worth.
+    """What each sample is worth: reckoned in float64, told in the rewards' own type.
 
     Raises:
         ValueError: ``maxrl`` meets a group whose mean is not above zero.
     """
     groups = Groups.of(samples.group)
-    rewards = samples.rewards.masked_fill(~samples.valid, 0.0)
+    rewards = samples.rewards.masked_fill(~samples.valid, 0.0).double()
     number = groups.sum(samples.valid.to(rewards.dtype))
     few = number < FEW
     flat = ~few & (groups.range(rewards, samples.valid) <= NO_VARIANCE)
@@ -93,7 +93,7 @@ def advantages(config: AdvantageConfig, samples: Samples) -> Advantages:
     centred = _centred(rewards, samples.valid & kept, groups)
     dropped: dict[int, Reason] = dict.fromkeys(groups.names[few].tolist(), "few_valid")
     dropped |= dict.fromkeys(groups.names[flat].tolist(), "no_variance")
-    values = ESTIMATORS[config.name](centred, config)
+    values = ESTIMATORS[config.name](centred, config).to(samples.rewards.dtype)
     return Advantages(values=values, kept=kept, dropped=MappingProxyType(dropped))
 
 
