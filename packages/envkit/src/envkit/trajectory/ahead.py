@@ -52,6 +52,6 @@ def _help[P, R](work: Callable[[P], Sequence[R]], ahead: deque[_Ahead[P, R]]) ->
     mine.future = Future()
     try:
         mine.future.set_result(work(mine.piece))
-    except Exception as error:
+    except Exception as error:  # whatever it is: it is raised again in its turn
         mine.future.set_exception(error)
     return True

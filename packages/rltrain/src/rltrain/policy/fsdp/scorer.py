@@ -17,8 +17,8 @@ from rltrain.batch.micro import MicroBatch
 from rltrain.policy.fused import fused
 
 
-class Scored(NamedTuple):
-    """``[M]`` each, in nats."""
+class Passed(NamedTuple):
+    """What a forward pass tells of the trained tokens: ``[M]`` each, in nats."""
 
     logp: Tensor
     entropy: Tensor
@@ -33,7 +33,7 @@ class Scorer(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, batch: MicroBatch) -> Scored:
+    def forward(self, batch: MicroBatch) -> Passed:
         """With gradients, but for the alternatives'."""
         hidden = self.model.get_decoder()(
             input_ids=batch.ids[None],
@@ -42,7 +42,7 @@ class Scorer(nn.Module):
         ).last_hidden_state[0]
         states, weight = hidden[batch.states], self.model.get_output_embeddings().weight
         logp, entropy = fused(states, weight, batch.targets, temperature=batch.temperature)
-        return Scored(logp, entropy, _alternatives(states, weight, batch, logp))
+        return Passed(logp, entropy, _alternatives(states, weight, batch, logp))
 
     @property
     def layers(self) -> list[nn.Module]:
