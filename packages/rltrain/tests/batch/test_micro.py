@@ -14,7 +14,8 @@ from rltrain.batch.cost import Cost
 from rltrain.batch.micro import MicroBatch, MixedTemperatures, cut
 from rltrain.batch.pack import TooLong
 from rltrain.batch.sample import Sample
-from rltrain.batch.stamp import StampConfig, stamp
+from rltrain.batch.stamp import stamp
+from rltrain.objective.config import ObjectiveConfig
 
 from .made import sample
 
@@ -61,7 +62,7 @@ def seen(micro: list[list[MicroBatch]]) -> dict[tuple[int, int], tuple[float, fl
 @pytest.mark.parametrize(("ranks", "cap"), [(1, 30), (1, 1000), (2, 40), (4, 60), (3, 25)])
 def test_every_trained_token_is_there_once_with_its_numbers(ranks: int, cap: int) -> None:
     samples = batch()
-    stamped = stamp(StampConfig(), samples)
+    stamped = stamp(ObjectiveConfig(), samples)
     micro = cut(stamped, COST, cap=cap, ranks=ranks)
     assert len({len(rank) for rank in micro}) == 1
     expected = {
@@ -81,7 +82,7 @@ def test_every_trained_token_is_there_once_with_its_numbers(ranks: int, cap: int
 
 
 def test_positions_begin_anew_with_each_sample() -> None:
-    (rank,) = cut(stamp(StampConfig(), batch()), COST, cap=1000, ranks=1)
+    (rank,) = cut(stamp(ObjectiveConfig(), batch()), COST, cap=1000, ranks=1)
     (micro,) = rank
     assert micro.positions.tolist() == [n for each in micro.lengths for n in range(each)]
     assert len(micro.ids) == sum(micro.lengths)
@@ -90,7 +91,7 @@ def test_positions_begin_anew_with_each_sample() -> None:
 
 def test_ranks_without_a_sample_get_one_without_weight() -> None:
     samples = [sample("a__0", seed=1, reward=0.0), sample("a__1", seed=2, reward=1.0)]
-    micro = cut(stamp(StampConfig(), samples), COST, cap=100, ranks=4)
+    micro = cut(stamp(ObjectiveConfig(), samples), COST, cap=100, ranks=4)
     assert [len(rank) for rank in micro] == [1] * 4
     weights = sorted(float(each.weight.sum()) for rank in micro for each in rank)
     assert weights[:2] == [0.0, 0.0]
@@ -99,7 +100,7 @@ def test_ranks_without_a_sample_get_one_without_weight() -> None:
 
 def test_a_batch_that_teaches_nothing_is_no_micro_batch() -> None:
     samples = [sample("a__0"), sample("a__1")]
-    stamped = stamp(StampConfig(), samples)
+    stamped = stamp(ObjectiveConfig(), samples)
     assert stamped.dropped == {"a": "no_variance"}
     assert cut(stamped, COST, cap=100, ranks=2) == [[], []]
 
@@ -107,15 +108,15 @@ def test_a_batch_that_teaches_nothing_is_no_micro_batch() -> None:
 def test_what_was_cut_off_counts_for_others_and_is_not_trained_on() -> None:
     samples = [sample(f"a__{n}", seed=n, reward=float(n)) for n in range(3)]
     samples[2] = replace(samples[2], stop=Stop.CONTEXT)
-    plain = stamp(StampConfig(), samples)
-    filtered = stamp(StampConfig(overlong_filter=True), samples)
+    plain = stamp(ObjectiveConfig(), samples)
+    filtered = stamp(ObjectiveConfig(overlong_filter=True), samples)
     assert torch.equal(plain.advantage, filtered.advantage)
     assert (plain.trained, filtered.trained) == ([0, 1, 2], [0, 1])
 
 
 def test_samples_that_do_not_go_together_are_refused() -> None:
     samples = [sample("a__0", reward=0.0), sample("a__1", reward=1.0, temperature=0.5)]
-    stamped = stamp(StampConfig(), samples)
+    stamped = stamp(ObjectiveConfig(), samples)
     with pytest.raises(MixedTemperatures, match=r"temperatures 0\.5, 1 cannot be scored together"):
         cut(stamped, COST, cap=100, ranks=1)
     with pytest.raises(TooLong, match="a__0 has 12 tokens, a micro-batch 11"):
@@ -128,9 +129,9 @@ def test_alternatives_are_those_of_the_trained_tokens() -> None:
         for n in range(2)
     ]
     samples = [replace(each, topk_logprobs=np.zeros((12, 2), np.float32)) for each in samples]
-    ((micro,),) = cut(stamp(StampConfig(), samples), COST, cap=100, ranks=1)
+    ((micro,),) = cut(stamp(ObjectiveConfig(), samples), COST, cap=100, ranks=1)
     assert micro.topk_ids is not None
     assert micro.topk_ids[:, 0].tolist() == [micro.which[int(each)] for each in micro.sample]
     without = [samples[0], replace(samples[1], topk_ids=None)]
-    ((micro,),) = cut(stamp(StampConfig(), without), COST, cap=100, ranks=1)
+    ((micro,),) = cut(stamp(ObjectiveConfig(), without), COST, cap=100, ranks=1)
     assert micro.topk_ids is None

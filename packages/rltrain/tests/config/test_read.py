@@ -126,3 +126,21 @@ def test_what_is_shown_is_read_back_as_it_was(
     inner = Inner(count=count, pair=pair, note=note, kind="slow")
     whole = Whole(title=title, inner=inner, shape=shape)
     assert made(Whole, tomllib.loads(shown(whole))) == whole
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needing:
+    path: str
+    inner: Inner | None = None
+
+
+def test_what_has_no_default_must_be_given() -> None:
+    with pytest.raises(Refused, match=r"^path: must be given; it has no default$"):
+        read(Needing, None)
+
+
+def test_a_table_that_may_be_absent_is_read_where_it_is_there_and_shown_again() -> None:
+    assert read(Needing, None, ["path=a"]) == Needing(path="a")
+    needing = read(Needing, None, ["path=a", "inner.count=4"])
+    assert needing == Needing(path="a", inner=Inner(count=4))
+    assert made(Needing, tomllib.loads(shown(needing))) == needing

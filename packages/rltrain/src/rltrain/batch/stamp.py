@@ -9,27 +9,17 @@ only carry the numbers. A group that cannot teach is dropped, with its reason.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from rltrain.batch.sample import Sample
-from rltrain.objective.advantage import AdvantageConfig, Reason, advantages
-from rltrain.objective.aggregate import AggregateConfig, token_weights
-from rltrain.objective.shape import LengthPenalty, not_overlong, penalised
+from rltrain.objective.advantage import Reason, advantages
+from rltrain.objective.aggregate import token_weights
+from rltrain.objective.config import ObjectiveConfig
+from rltrain.objective.shape import not_overlong, penalised
 from rltrain.objective.types import Samples
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StampConfig:
-    """How samples are weighed against each other."""
-
-    advantage: AdvantageConfig = field(default_factory=AdvantageConfig)
-    aggregate: AggregateConfig = field(default_factory=AggregateConfig)
-    length_penalty: LengthPenalty = field(default_factory=LengthPenalty)
-    overlong_filter: bool = False
-    """Take no step on samples that were cut off; their rewards still count for the others."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -49,7 +39,7 @@ class Stamped:
         return torch.nonzero(self.weight > 0).flatten().tolist()
 
 
-def stamp(config: StampConfig, samples: Sequence[Sample]) -> Stamped:
+def stamp(config: ObjectiveConfig, samples: Sequence[Sample]) -> Stamped:
     """Weigh the samples of a batch.
 
     Raises:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, cast, get_type_hints
+from typing import Any, cast, get_args, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -81,6 +81,9 @@ def made[T](cls: type[T], table: Mapping[str, Any], where: str = "") -> T:
     for name in table:
         if name not in known:
             raise Refused(f"{_at(where, name)}: there is no such setting{_nearest(name, known)}")
+    for name, each in known.items():
+        if name not in table and each.default is MISSING and each.default_factory is MISSING:
+            raise Refused(f"{_at(where, name)}: must be given; it has no default")
     given = {
         name: _field(known[name], _hints(cls)[name], value, _at(where, name))
         for name, value in table.items()
@@ -95,13 +98,20 @@ def _field(known: Field[Any], hint: Any, value: Any, where: str) -> Any:
     registry: Mapping[str, type[Any]] | None = known.metadata.get(BY_NAME)
     if registry is not None:
         return _chosen(registry, value, where)
-    if is_dataclass(hint):
-        return made(cast("type[Any]", hint), _as_table(value, where), where)
+    table = _dataclass_in(hint)
+    if table is not None:
+        return made(table, _as_table(value, where), where)
     try:
         return _reader(hint).validate_python(value)
     except ValidationError as error:
         said = error.errors(include_url=False)[0]["msg"]
         raise Refused(f"{where}: {value!r}: {said[0].lower()}{said[1:]}") from error
+
+
+def _dataclass_in(hint: Any) -> type[Any] | None:
+    """The dataclass that a hint means, also where it may be None; None for plain values."""
+    found = [each for each in (hint, *get_args(hint)) if is_dataclass(each)]
+    return cast("type[Any]", found[0]) if found else None
 
 
 def _chosen(registry: Mapping[str, type[Any]], value: Any, where: str) -> Any:

@@ -10,6 +10,7 @@ shape        options on rewards and flags: length penalty, overlong filtering
 aggregate    which weight a token of each sample has; stamped before any split of the batch
 loss         what a token costs: one frozen dataclass a loss, by name
 terms        KL to a reference and entropy, with the weight of the policy term
+config       all of its settings
 report       what a loss did: masked by sign, ratios, divergences
 
 Contract: weights depend on the whole batch and on nothing of how it is cut, so that the sum over

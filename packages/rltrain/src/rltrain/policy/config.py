@@ -10,6 +10,22 @@ type Dtype = Literal["float32", "bfloat16", "float64"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoraConfig:
+    """LoRA, arXiv 2106.09685, by peft."""
+
+    rank: int = 16
+    alpha: float = 32.0
+    """What is added is ``alpha / rank`` of the product."""
+    dropout: float = 0.0
+    targets: tuple[str, ...] = ("all-linear",)
+    """Names of linear layers; ``all-linear`` for every one but the output layer."""
+
+    def __post_init__(self) -> None:
+        if self.rank < 1 or not 0 <= self.dropout < 1 or not self.targets:
+            raise ValueError("rank at least 1, dropout in [0, 1), targets not empty")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyConfig:
     """A causal language model of Hugging Face's."""
 
@@ -19,8 +35,14 @@ class PolicyConfig:
     """Of the computation; weights and optimizer are float32 (float64 where that is asked for)."""
     attention: Literal["sdpa", "eager", "flash_attention_2"] = "sdpa"
     """Of long micro-batches only the last needs no matrix of all pairs of tokens."""
+    logits: Literal["float32", "computed"] = "float32"
+    """What the output layer multiplies in: float32, or what the computation is in as engines do."""
     checkpointing: bool = False
     """Make each layer's activations again in backward instead of keeping them."""
+    reference: str = ""
+    """Directory of the policy that ``objective.terms.kl`` keeps it near."""
+    lora: LoraConfig | None = None
+    """Train matrices of low rank beside the weights; None trains the weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

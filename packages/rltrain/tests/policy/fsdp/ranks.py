@@ -24,8 +24,9 @@ from envkit.trajectory.types import Stop
 from rltrain.batch.cost import Cost
 from rltrain.batch.micro import cut
 from rltrain.batch.sample import Sample
-from rltrain.batch.stamp import StampConfig, Stamped, stamp
+from rltrain.batch.stamp import Stamped, stamp
 from rltrain.objective.aggregate import AggregateConfig
+from rltrain.objective.config import ObjectiveConfig
 from rltrain.objective.loss import LOSSES
 from rltrain.objective.terms import TermsConfig
 from rltrain.policy.config import OptimizerConfig, PolicyConfig
@@ -72,7 +73,7 @@ def goal(case: dict[str, Any]) -> Goal:
 
 def stamped_of(case: dict[str, Any], rank: int, world: int) -> Stamped:
     """As the product does it; as the seeded bug does it where the case says so."""
-    config = StampConfig(aggregate=AggregateConfig(name=case["aggregate"]))
+    config = ObjectiveConfig(aggregate=AggregateConfig(name=case["aggregate"]))
     if not case.get("by_rank"):
         return stamp(config, shuffled(case))
     return stamp(config, shuffled(case)[rank::world])

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 import torch
 
-from rltrain.batch.stamp import StampConfig, stamp
+from rltrain.batch.stamp import stamp
 from rltrain.objective.aggregate import AggregateConfig
+from rltrain.objective.config import ObjectiveConfig
 from rltrain.objective.loss import LOSSES
 from rltrain.objective.terms import kl_to
 from rltrain.objective.types import Tokens
@@ -60,7 +61,7 @@ def padded(model: Path, dtype: str, loss: str, aggregate: str) -> tuple[float, t
 
     policy = AutoModelForCausalLM.from_pretrained(model, dtype=getattr(torch, dtype))
     made = ranks.samples()
-    stamped = stamp(StampConfig(aggregate=AggregateConfig(name=aggregate)), made)  # type: ignore[arg-type]
+    stamped = stamp(ObjectiveConfig(aggregate=AggregateConfig(name=aggregate)), made)  # type: ignore[arg-type]
     length = max(map(len, made))
     ids, there = torch.zeros(len(made), length, dtype=torch.int64), torch.zeros(len(made), length)
     for row, each in enumerate(made):
