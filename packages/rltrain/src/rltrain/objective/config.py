@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from rltrain.config.read import by_name
 from rltrain.objective.advantage import AdvantageConfig
 from rltrain.objective.aggregate import AggregateConfig
-from rltrain.objective.loss import LOSSES, Dppo, Loss
+from rltrain.objective.loss import LOSSES, Loss
+from rltrain.objective.loss.dppo import Dppo
 from rltrain.objective.shape import LengthPenalty
 from rltrain.objective.terms import TermsConfig
 
