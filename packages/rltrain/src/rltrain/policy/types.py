@@ -36,7 +36,7 @@ class Stepped:
     """Before it was clipped."""
     learning_rate: float
     seen: Seen
-    """This rank's trained tokens."""
+    """On rank 0 all trained tokens, on others the rank's own."""
 
 
 class Backend(Protocol):

@@ -17,11 +17,11 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch import Tensor
-from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
-from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-from torch.distributed.tensor import DTensor
-from transformers import AutoModelForCausalLM
+from torch.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_state_dict,
+    set_state_dict,
+)
 
 from rltrain.batch.micro import MicroBatch
 from rltrain.objective.report import Seen
@@ -29,12 +29,14 @@ from rltrain.objective.terms import kl_to
 from rltrain.objective.types import Alternatives, Tokens
 from rltrain.policy.config import OptimizerConfig, PolicyConfig
 from rltrain.policy.fsdp.leak import expect_apart
-from rltrain.policy.fsdp.scorer import Scorer, total
+from rltrain.policy.fsdp.load import USED, mesh, sharded
+from rltrain.policy.fsdp.scorer import total
+from rltrain.policy.fsdp.whole import weights_of, whole
 from rltrain.policy.fused import Scored
 from rltrain.policy.types import Goal, Stepped
 
-_KEPT = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.float32}
-_USED = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16}
+_TRAINED = StateDictOptions(ignore_frozen_params=True, strict=False)
+"""What is not trained is in the checkpoint that the policy was loaded from."""
 
 
 class FsdpBackend:
@@ -44,17 +46,18 @@ class FsdpBackend:
         """Load a checkpoint and shard it.
 
         Raises:
-            OSError: there is no such checkpoint.
+            Refused: there is no such checkpoint.
             Leaks: packed samples see each other in this model.
         """
-        self._mesh = _mesh()
+        self._mesh = mesh()
         self._optimizer_config = optimizer
-        self._scorer = _sharded(policy, self._mesh)
+        self._scorer = sharded(policy, self._mesh)
         vocabulary = self._scorer.model.config.get_text_config().vocab_size
-        expect_apart(self._scorer, vocabulary, _USED[policy.dtype])
+        expect_apart(self._scorer, vocabulary, USED[policy.dtype])
         self._scorer.reshard()  # as in `score`
+        self._trained = [each for each in self._scorer.parameters() if each.requires_grad]
         self._optimizer = torch.optim.AdamW(
-            self._scorer.parameters(),
+            self._trained,
             lr=optimizer.learning_rate,
             betas=optimizer.betas,
             eps=optimizer.epsilon,
@@ -80,17 +83,19 @@ class FsdpBackend:
     def step(self, batches: Sequence[MicroBatch], goal: Goal) -> Stepped:
         """One update."""
         loss, seen = self.gradients(batches, goal)
-        norm = torch.nn.utils.clip_grad_norm_(
-            self._scorer.parameters(), self._optimizer_config.clip
-        )
+        norm = torch.nn.utils.clip_grad_norm_(self._trained, self._optimizer_config.clip)
         rate = self._rate()
         for group in self._optimizer.param_groups:
             group["lr"] = rate
         self._optimizer.step()
         self.forget()
         self._steps += 1
-        whole = norm.full_tensor() if isinstance(norm, DTensor) else norm
-        return Stepped(loss=loss, gradient_norm=float(whole), learning_rate=rate, seen=seen)
+        return Stepped(
+            loss=loss,
+            gradient_norm=float(whole(norm)),
+            learning_rate=rate,
+            seen=self._gathered(seen),
+        )
 
     def gradients(self, batches: Sequence[MicroBatch], goal: Goal) -> tuple[float, Seen]:
         """Add the gradient of the ranks' micro-batches to the parameters'; the whole loss."""
@@ -108,7 +113,7 @@ class FsdpBackend:
         """Whole gradients by name."""
         for name, parameter in self._scorer.named_parameters():
             if parameter.grad is not None:
-                yield name, _whole(parameter.grad)
+                yield name, whole(parameter.grad)
 
     def forget(self) -> None:
         """Take no step by the gradient there is."""
@@ -116,14 +121,11 @@ class FsdpBackend:
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
         """Whole tensors by the checkpoint's names."""
-        for name, parameter in self._scorer.model.named_parameters():
-            yield name, _whole(parameter.detach())
+        yield from weights_of(self._scorer.model)
 
     def save(self, directory: Path) -> None:
         """Leave everything that another step depends on, each rank its part."""
-        model, optimizer = get_state_dict(self._scorer, self._optimizer)
-        state = {"model": model, "optimizer": optimizer, "steps": self._steps}
-        dcp.save(state, checkpoint_id=directory)
+        dcp.save(self._state(), checkpoint_id=directory)
 
     def restore(self, directory: Path) -> None:
         """Be what `save` left, on as many ranks or on others.
@@ -131,16 +133,28 @@ class FsdpBackend:
         Raises:
             CheckpointException: it is no such directory, or not of this model.
         """
-        model, optimizer = get_state_dict(self._scorer, self._optimizer)
-        state = {"model": model, "optimizer": optimizer, "steps": 0}
+        state = self._state()
         dcp.load(state, checkpoint_id=directory)
         set_state_dict(
             self._scorer,
             self._optimizer,
             model_state_dict=state["model"],
             optim_state_dict=state["optimizer"],
+            options=_TRAINED,
         )
         self._steps = state["steps"]
+
+    def _state(self) -> dict[str, Any]:
+        model, optimizer = get_state_dict(self._scorer, self._optimizer, options=_TRAINED)
+        return {"model": model, "optimizer": optimizer, "steps": self._steps}
+
+    def _gathered(self, seen: Seen) -> Seen:
+        """Of all ranks on rank 0; elsewhere one's own."""
+        if self.ranks == 1:
+            return seen
+        parts: list[Any] | None = [None] * self.ranks if self.rank == 0 else None
+        dist.gather_object(seen, parts, group=self._mesh.get_group(), dst=0)
+        return Seen.together(parts) if parts is not None else seen
 
     def _cost(self, batch: MicroBatch, goal: Goal) -> tuple[Tensor, Seen]:
         logp, entropy, topk = self._scorer(batch)
@@ -177,27 +191,3 @@ def tokens_of(batch: MicroBatch, logp: Tensor, topk: Tensor | None) -> Tokens:
         old=batch.old,
         alternatives=alternatives,
     )
-
-
-def _mesh() -> DeviceMesh:
-    kind = "cuda" if dist.get_backend() == "nccl" else "cpu"
-    return init_device_mesh(kind, (dist.get_world_size(),))
-
-
-def _sharded(policy: PolicyConfig, mesh: DeviceMesh) -> Any:
-    model = AutoModelForCausalLM.from_pretrained(
-        policy.path, dtype=_KEPT[policy.dtype], attn_implementation=policy.attention
-    )
-    model.train()
-    if policy.checkpointing:
-        model.gradient_checkpointing_enable({"use_reentrant": False})
-    scorer = Scorer(model.to(mesh.device_type))
-    mixed = MixedPrecisionPolicy(param_dtype=_USED[policy.dtype], reduce_dtype=_KEPT[policy.dtype])
-    for layer in scorer.layers:
-        fully_shard(layer, mesh=mesh, mp_policy=mixed)
-    fully_shard(scorer, mesh=mesh, mp_policy=mixed, reshard_after_forward=False)
-    return scorer
-
-
-def _whole(tensor: Tensor) -> Tensor:
-    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor

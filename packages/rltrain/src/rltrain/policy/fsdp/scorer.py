@@ -29,9 +29,11 @@ class Passed(NamedTuple):
 class Scorer(nn.Module):
     """Of a model of transformers with a decoder and an output layer."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, *, wide: bool = False) -> None:
+        """``wide``: the output layer multiplies in float32, whatever the decoder computes in."""
         super().__init__()
         self.model = model
+        self._wide = wide
 
     def forward(self, batch: MicroBatch) -> Passed:
         """With gradients, but for the alternatives'."""
@@ -41,6 +43,8 @@ class Scorer(nn.Module):
             use_cache=False,
         ).last_hidden_state[0]
         states, weight = hidden[batch.states], self.model.get_output_embeddings().weight
+        if self._wide and states.dtype != torch.float64:
+            states, weight = states.float(), weight.float()
         logp, entropy = fused(states, weight, batch.targets, temperature=batch.temperature)
         return Passed(logp, entropy, _alternatives(states, weight, batch, logp))
 
