@@ -18,9 +18,9 @@ def test_help_works_and_a_command_says_that_it_is_not_built(
     programs: Path, call, tmp_path: Path
 ) -> None:
     assert call(programs / "rltrain", "--help", cwd=tmp_path).returncode == 0
-    done = call(programs / "rltrain", "fit", cwd=tmp_path)
+    done = call(programs / "rltrain", "plan", cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr.startswith("rltrain fit: not built yet")
+    assert done.stderr.startswith("rltrain plan: not built yet")
 
 
 def test_it_runs_on_our_envkit(programs: Path, call, tmp_path: Path) -> None:

@@ -16,15 +16,16 @@ import typer
 
 from envkit.usage import USAGE_ERROR, misused
 from rltrain import __version__
+from rltrain.cli_export import export
+from rltrain.cli_fit import fit
+from rltrain.cli_report import report
 from rltrain.cli_tiny import tiny_policy
 
 PLANNED: Mapping[str, str] = MappingProxyType(
     {
-        "fit": "train a policy asynchronously",
+        "check": "compare log-probabilities of trainer and engine",
         "overfit": "prove that a few tasks can be learned first",
         "plan": "say what bounds a run before a GPU is rented",
-        "check": "compare log-probabilities of trainer and engine",
-        "report": "write the report of a run",
         "status": "say where a run stands",
     }
 )
@@ -63,6 +64,9 @@ def root(
     """Options that come before a command."""
 
 
+app.command("report")(report)
+app.command()(fit)
+app.command()(export)
 app.command("tiny-policy")(tiny_policy)
 for _name, _purpose in PLANNED.items():
     app.command(_name, help=f"Not built yet: {_purpose}.")(not_built(_name))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rltrain.config.read import by_name, made, read, with_settings
+from rltrain.config.read import by_name, made, never, read, with_settings
 from rltrain.config.show import shown
 from rltrain.refused import Refused
 
@@ -144,3 +144,27 @@ def test_a_table_that_may_be_absent_is_read_where_it_is_there_and_shown_again() 
     needing = read(Needing, None, ["path=a", "inner.count=4"])
     assert needing == Needing(path="a", inner=Inner(count=4))
     assert made(Needing, tomllib.loads(shown(needing))) == needing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Warned:
+    inner: Inner = field(default_factory=Inner, metadata=never({"cout": "nobody counts twice"}))
+    shape: Square | Circle = field(
+        default_factory=Square, metadata=by_name(SHAPES) | never({"edge": "a side has two"})
+    )
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("inner.cout=1", "inner.cout: nobody counts twice"),
+        ('shape={name = "square", edge = 1}', "shape.edge: a side has two"),
+        ("inner.edge=1", "inner.edge: there is no such setting; there are count"),
+    ],
+)
+def test_a_name_that_must_not_be_there_is_refused_with_its_own_reason(
+    setting: str, said: str
+) -> None:
+    with pytest.raises(Refused) as refused:
+        read(Warned, None, [setting])
+    assert str(refused.value).startswith(said)

@@ -42,6 +42,10 @@ class Sample:
     stop: Stop
     environment_tokens: int
     """What the model was shown after its prompt."""
+    turns: int = 0
+    calls: int = 0
+    """Of tools."""
+    calls_ok: int = 0
     topk_ids: Ids | None = None
     """``[n, k]``, -1 where there is none."""
     topk_logprobs: Floats | None = None
@@ -71,6 +75,9 @@ class Sample:
                 for each in stream.segments
                 if each.kind in (Kind.TOOL, Kind.HARNESS)
             ),
+            turns=row.episode.used.turns,
+            calls=len(row.episode.calls),
+            calls_ok=sum(each.ok for each in row.episode.calls),
             topk_ids=stream.topk_ids,
             topk_logprobs=stream.topk_logprobs,
         )

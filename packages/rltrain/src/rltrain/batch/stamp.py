@@ -10,16 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from rltrain.batch.sample import Sample
+from rltrain.batch.source import Group
 from rltrain.objective.advantage import Reason, advantages
 from rltrain.objective.aggregate import token_weights
 from rltrain.objective.config import ObjectiveConfig
 from rltrain.objective.shape import not_overlong, penalised
 from rltrain.objective.types import Samples
+
+type Undone = Reason | Literal["not_live"]
+"""Why no step is taken on a group."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -60,6 +65,43 @@ def stamp(config: ObjectiveConfig, samples: Sequence[Sample]) -> Stamped:
         weight=weight,
         dropped={names[group]: reason for group, reason in found.dropped.items()},
     )
+
+
+def teachable(
+    config: ObjectiveConfig, groups: Sequence[Group]
+) -> tuple[list[Group], dict[str, Undone]]:
+    """Groups of recorded rows that steps are taken on, and why the others are not.
+
+    Rewards of rows are those before a length penalty: where there is one, they do not say yet
+    which groups have no variance, and `stamp` finds those.
+
+    Raises:
+        ValueError: the estimator does not take these rewards.
+    """
+    dropped: dict[str, Undone] = dict.fromkeys(
+        (each.name for each in groups if not any(row.live and row.trained for row in each.rows)),
+        "not_live",
+    )
+    penalty = config.length_penalty
+    if not (penalty.model or penalty.environment):
+        dropped = {**_flat(config, groups), **dropped}
+    return [each for each in groups if each.name not in dropped], dropped
+
+
+def _flat(config: ObjectiveConfig, groups: Sequence[Group]) -> dict[str, Reason]:
+    rows = [(number, row) for number, group in enumerate(groups) for row in group.rows]
+    rewards = [float("nan") if row.reward is None else row.reward for _, row in rows]
+    found = advantages(
+        config.advantage,
+        Samples(
+            rewards=torch.tensor(rewards, dtype=torch.float64),
+            valid=torch.tensor([row.valid for _, row in rows]),
+            live=torch.tensor([row.live for _, row in rows]),
+            group=torch.tensor([number for number, _ in rows]),
+            tokens=torch.tensor([row.trained for _, row in rows]),
+        ),
+    )
+    return {groups[number].name: reason for number, reason in found.dropped.items()}
 
 
 def _counted(samples: Sequence[Sample], number: Mapping[str, int]) -> Samples:

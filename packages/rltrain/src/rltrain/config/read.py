@@ -2,7 +2,8 @@
 """From TOML to dataclasses, by their annotations.
 
 A field that may be one of several dataclasses (a loss, for one) is chosen by ``name`` in its table,
-through the registry that the field's metadata carries under ``by_name``.
+through the registry that the field's metadata carries under ``by_name``. Names that somebody may
+look for in a field's table and that must not be there have their reasons under ``never``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast, get_args, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
@@ -20,11 +22,17 @@ from pydantic import TypeAdapter, ValidationError
 from rltrain.refused import Refused
 
 BY_NAME = "by_name"
+NEVER = "never"
 
 
 def by_name(registry: Mapping[str, type[Any]]) -> dict[str, Mapping[str, type[Any]]]:
     """Metadata of a field whose class its ``name`` in TOML chooses."""
     return {BY_NAME: registry}
+
+
+def never(reasons: Mapping[str, str]) -> dict[str, Mapping[str, str]]:
+    """Metadata of a field whose table has none of these settings, by name and reason."""
+    return {NEVER: reasons}
 
 
 def read[T](cls: type[T], file: Path | None, settings: Sequence[str] = ()) -> T:
@@ -71,8 +79,13 @@ def _value(text: str) -> Any:
         return text
 
 
-def made[T](cls: type[T], table: Mapping[str, Any], where: str = "") -> T:
-    """A dataclass from a table.
+def made[T](
+    cls: type[T],
+    table: Mapping[str, Any],
+    where: str = "",
+    reasons: Mapping[str, str] = MappingProxyType({}),
+) -> T:
+    """A dataclass from a table; ``reasons`` are of names that it does not have.
 
     Raises:
         Refused: a name or a value means nothing, or values contradict each other.
@@ -80,7 +93,8 @@ def made[T](cls: type[T], table: Mapping[str, Any], where: str = "") -> T:
     known = {each.name: each for each in fields(cast(Any, cls))}
     for name in table:
         if name not in known:
-            raise Refused(f"{_at(where, name)}: there is no such setting{_nearest(name, known)}")
+            absent = f"there is no such setting{_nearest(name, known)}"
+            raise Refused(f"{_at(where, name)}: {reasons.get(name, absent)}")
     for name, each in known.items():
         if name not in table and each.default is MISSING and each.default_factory is MISSING:
             raise Refused(f"{_at(where, name)}: must be given; it has no default")
@@ -96,11 +110,12 @@ def made[T](cls: type[T], table: Mapping[str, Any], where: str = "") -> T:
 
 def _field(known: Field[Any], hint: Any, value: Any, where: str) -> Any:
     registry: Mapping[str, type[Any]] | None = known.metadata.get(BY_NAME)
+    reasons: Mapping[str, str] = known.metadata.get(NEVER, {})
     if registry is not None:
-        return _chosen(registry, value, where)
+        return _chosen(registry, value, where, reasons)
     table = _dataclass_in(hint)
     if table is not None:
-        return made(table, _as_table(value, where), where)
+        return made(table, _as_table(value, where), where, reasons)
     try:
         return _reader(hint).validate_python(value)
     except ValidationError as error:
@@ -114,14 +129,16 @@ def _dataclass_in(hint: Any) -> type[Any] | None:
     return cast("type[Any]", found[0]) if found else None
 
 
-def _chosen(registry: Mapping[str, type[Any]], value: Any, where: str) -> Any:
+def _chosen(
+    registry: Mapping[str, type[Any]], value: Any, where: str, reasons: Mapping[str, str]
+) -> Any:
     table = dict(_as_table(value, where))
     name = table.pop("name", None)
     if name is None:
         raise Refused(f"{where}: give a name, one of {', '.join(registry)}")
     if name not in registry:
         raise Refused(f"{where}.name: there is no {name!r}{_nearest(str(name), registry)}")
-    return made(registry[name], table, where)
+    return made(registry[name], table, where, reasons)
 
 
 def _as_table(value: Any, where: str) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ class RunConfig:
     seed: int = 0
     """Of the order of groups and of whatever a step draws."""
     epochs: int = 1
-    """How often recorded trajectories are gone through."""
+    """How often tasks, or recorded trajectories, are gone through."""
     steps: int = 0
     """Updates at most; 0 for as many as the epochs come to."""
     deterministic: bool = False

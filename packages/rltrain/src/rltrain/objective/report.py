@@ -66,6 +66,9 @@ class Seen:
             "tv": _mean(self.variation),
             "kl": _mean(torch.expm1(self.difference.double()) - self.difference.double()),
             "entropy": _mean(self.entropy),
+            "difference": _mean(self.difference.abs()),
+            "difference_p99": _quantile(self.difference.abs(), 0.99),
+            "difference_max": _quantile(self.difference.abs(), 1.0),
         }
 
 

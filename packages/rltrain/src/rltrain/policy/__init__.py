@@ -3,6 +3,7 @@
 
 config     what is trained, and how a step is taken
 fused      log-probs and entropies without all logits at once
+ranks      the processes that train together
 types      `Backend`: what loop and gates ask of any trainer
 fsdp       the backend by torch: FSDP2 over ranks, on CPUs and GPUs
 

@@ -21,7 +21,7 @@ from rltrain.objective.loss.dppo import Dppo, DppoTopk
 from rltrain.objective.terms import TermsConfig
 from rltrain.policy.config import LoraConfig, OptimizerConfig, PolicyConfig
 from rltrain.policy.fsdp.backend import FsdpBackend
-from rltrain.policy.fsdp.process import any_rank, joined, seed_step
+from rltrain.policy.ranks import any_rank, joined, seed_step
 from rltrain.policy.types import Goal
 from rltrain.refused import Refused
 

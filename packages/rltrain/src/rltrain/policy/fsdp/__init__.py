@@ -5,6 +5,5 @@ scorer     a causal language model that scores the trained tokens of a micro-bat
 leak       refuses a model in which packed samples see each other
 load       a checkpoint, sharded over the ranks
 whole      whole tensors again, by the checkpoint's names
-process    the group of ranks that it all runs in
 backend    `FsdpBackend`
 """

@@ -17,6 +17,7 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from transformers import AutoModelForCausalLM
+from transformers.utils.logging import disable_progress_bar
 
 from rltrain.policy.config import LoraConfig, PolicyConfig
 from rltrain.policy.fsdp.scorer import Scorer
@@ -58,6 +59,7 @@ def sharded(policy: PolicyConfig, over: DeviceMesh) -> Scorer:
 def _read(policy: PolicyConfig) -> Any:
     if not (Path(policy.path) / "config.json").is_file():
         raise Refused(f"policy.path: {policy.path or 'nothing'}: no config.json there")
+    disable_progress_bar()
     try:
         return AutoModelForCausalLM.from_pretrained(
             policy.path, dtype=KEPT[policy.dtype], attn_implementation=policy.attention

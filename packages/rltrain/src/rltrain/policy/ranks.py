@@ -13,13 +13,16 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 import torch
 import torch.distributed as dist
 
 COLLECTIVE_S: Final = 1800
 """How long a rank waits for the others: as long as the longest micro-batch may take one of them."""
+
+MEETING: Final = "RLTRAIN_MEETING"
+"""Where ranks of one machine meet; those of torchrun meet where it says."""
 
 
 @contextmanager
@@ -43,7 +46,13 @@ def _join() -> None:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
         backend = "cpu:gloo,cuda:nccl"
     if "RANK" in os.environ:
-        dist.init_process_group(backend, timeout=deadline)
+        dist.init_process_group(
+            backend,
+            init_method=os.environ.get(MEETING, "env://"),
+            rank=int(os.environ["RANK"]),
+            world_size=int(os.environ["WORLD_SIZE"]),
+            timeout=deadline,
+        )
         return
     alone = dist.HashStore()
     dist.init_process_group(backend, store=alone, rank=0, world_size=1, timeout=deadline)
@@ -55,8 +64,20 @@ def seed_step(seed: int, step: int, rank: int) -> None:
     torch.manual_seed(int.from_bytes(digest[:8], "little") >> 1)
 
 
+def all_of[T](mine: T) -> list[T]:
+    """What every rank has to say, by rank; all ranks ask together."""
+    told: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(told, mine)
+    return told
+
+
 def any_rank(mine: bool) -> bool:
     """Whether it holds on some rank; all ranks ask together."""
     found = torch.tensor(int(mine))
     dist.all_reduce(found, dist.ReduceOp.MAX)
     return bool(found.item())
+
+
+def me() -> int:
+    """This process's rank."""
+    return dist.get_rank()

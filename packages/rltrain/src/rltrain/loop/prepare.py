@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+# pyright: basic, reportMissingImports=false
+"""From what was asked to what is trained: everything that can be refused is refused here.
+
+Contract: nothing on disk is changed here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from rltrain.batch.cost import Cost
+from rltrain.batch.modelcost import cost_of
+from rltrain.batch.source import Group, Recorded, recorded, tokenizer_digest
+from rltrain.batch.stamp import teachable
+from rltrain.config.read import read
+from rltrain.loop.directory import (
+    CONFIG,
+    Manifest,
+    expect_free,
+    machine,
+    manifest_of,
+    now,
+    versions,
+)
+from rltrain.loop.fit import Work
+from rltrain.loop.settings import Settings
+from rltrain.objective.loss.dppo import DppoTopk
+from rltrain.refused import Refused
+
+type Read = Callable[[int, int], None]
+
+DENSE: Final = Cost(a=24_576.0, b=1.0)
+"""Where a model's own cost is not known: only how even the packing is depends on it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class New:
+    """A run to be begun."""
+
+    settings: Settings
+    trajectories: Path
+    root: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """A run to be gone on with."""
+
+    root: Path
+    trajectories: Path | None = None
+    """Where they are now, if not where they were."""
+
+
+def settings_of(recipe: Path | None, given: Sequence[str]) -> Settings:
+    """Those of a recipe, with single ones over it.
+
+    Raises:
+        Refused: something in them means nothing, or contradicts itself.
+    """
+    return read(Settings, recipe, given)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A run that nothing stands in the way of."""
+
+    work: Work
+    manifest: Manifest
+    new: bool
+    """Its directory is not begun yet."""
+
+
+def prepared(asked: New | Again, told: Read) -> Prepared:
+    """What is trained.
+
+    Raises:
+        Refused: it cannot be trained on as it is asked.
+        TrajectoryError: the store cannot be read.
+    """
+    if isinstance(asked, Again):
+        return _again(asked, told)
+    expect_free(asked.root)
+    work, dropped = _work(asked.settings, asked.trajectories, asked.root, told)
+    manifest = _manifest(work, asked.trajectories, dropped)
+    return Prepared(work=work, manifest=manifest, new=True)
+
+
+def _again(asked: Again, told: Read) -> Prepared:
+    manifest = manifest_of(asked.root)
+    trajectories = asked.trajectories or Path(manifest.trajectories)
+    work, _ = _work(read(Settings, asked.root / CONFIG), trajectories, asked.root, told)
+    if work.recorded.digest != manifest.data:
+        rows = len(work.recorded.rows)
+        raise Refused(
+            f"{trajectories}: is not what the run was begun on ({rows} rows, {manifest.rows} then);"
+            " name what it was by --trajectories, or begin another run"
+        )
+    return Prepared(work=work, manifest=manifest, new=False)
+
+
+def _work(
+    settings: Settings, trajectories: Path, root: Path, told: Read
+) -> tuple[Work, dict[str, str]]:
+    policy = Path(settings.policy.path)
+    config = _model_config(policy)
+    found = recorded(trajectories, tokenizer_digest(policy), told)
+    groups, dropped = _teachable(settings, found)
+    _expect_fit(settings, found)
+    cost, remark = _cost(policy, config)
+    work = Work(
+        settings=settings,
+        recorded=found,
+        groups=groups,
+        cost=cost,
+        root=root,
+        remarks=(*found.damaged, *([remark] if remark else [])),
+    )
+    return work, dropped
+
+
+def _teachable(settings: Settings, found: Recorded) -> tuple[list[Group], dict[str, str]]:
+    try:
+        groups, dropped = teachable(settings.objective, found.groups)
+    except ValueError as error:
+        raise Refused(f"objective.advantage: {error}") from error
+    if not groups:
+        why = ", ".join(sorted(set(dropped.values())))
+        raise Refused(f"no group can be learned from: {len(dropped)} of {len(dropped)} are {why}")
+    return groups, dict(dropped)
+
+
+def _expect_fit(settings: Settings, found: Recorded) -> None:
+    cap = settings.batch.micro_batch_tokens
+    longest = max(found.rows, key=lambda row: row.tokens)
+    if longest.tokens > cap:
+        raise Refused(
+            f"batch.micro_batch_tokens: {longest.trajectory_id} has {longest.tokens} tokens,"
+            f" a micro-batch {cap} at most"
+        )
+    bare = [row.trajectory_id for row in found.rows if row.trained and not row.topk]
+    if isinstance(settings.objective.loss, DppoTopk) and bare:
+        raise Refused(
+            f"objective.loss: dppo_topk needs alternatives, and {bare[0]} has none;"
+            " record with top_logprobs above 0"
+        )
+
+
+def _model_config(policy: Path) -> dict[str, Any]:
+    try:
+        return json.loads((policy / "config.json").read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise Refused(
+            f"policy.path: {policy}: no config.json of a model can be read there"
+        ) from error
+
+
+def _cost(policy: Path, config: dict[str, Any]) -> tuple[Cost, str]:
+    """And a line on what it could not be told by."""
+    try:
+        return cost_of(config), ""
+    except Refused as error:
+        return DENSE, f"packed as for a dense model of 2,048 wide; {policy}/config.json: {error}"
+
+
+def _manifest(work: Work, trajectories: Path, dropped: dict[str, str]) -> Manifest:
+    found = work.recorded
+    return Manifest(
+        started=now(),
+        trajectories=str(trajectories.resolve()),
+        data=found.digest,
+        rows=len(found.rows),
+        groups=len(work.groups),
+        dropped=dropped,
+        damaged=len(found.damaged),
+        evaluations=found.evaluations,
+        policy=str(Path(work.settings.policy.path).resolve()),
+        seed=work.settings.run.seed,
+        versions=versions(),
+        machine=machine(),
+    )

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+# pyright: basic, reportMissingImports=false
+"""One run, by all of its ranks: its directory is begun or taken up by one, and by nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+
+from rltrain.config.show import shown
+from rltrain.loop.directory import begin, locked
+from rltrain.loop.fit import Ended, Told, fit
+from rltrain.loop.prepare import Prepared
+from rltrain.policy.ranks import all_of, joined, me
+from rltrain.refused import Refused
+
+
+def run(prepared: Prepared, told: Told) -> Ended:
+    """Train what was prepared, from its beginning or from where it stands.
+
+    Raises:
+        Refused: it cannot be trained here; the same on every rank.
+    """
+    deterministic = prepared.work.settings.run.deterministic
+    with joined(deterministic=deterministic), _taken(prepared):
+        return fit(prepared.work, told)
+
+
+@contextmanager
+def _taken(prepared: Prepared) -> Generator[None]:
+    """Hold the run's directory; what stands in the way on the first rank does so on all."""
+    with ExitStack() as held:
+        refused = ""
+        if me() == 0:
+            try:
+                _take(prepared, held)
+            except Refused as error:
+                refused = str(error)
+        if any(refusals := all_of(refused)):
+            raise Refused(refusals[0])
+        yield
+
+
+def _take(prepared: Prepared, held: ExitStack) -> None:
+    root = prepared.work.root
+    if prepared.new:
+        begin(root, shown(prepared.work.settings), prepared.manifest)
+    held.enter_context(locked(root))
