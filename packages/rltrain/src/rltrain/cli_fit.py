@@ -232,13 +232,19 @@ def told(numbers: dict[str, float]) -> str:
     return (
         f"reward {numbers['reward/mean']:.3f} (faults {numbers['reward/fault_share']:.0%},"
         f" {numbers['reward/low']:.3f} to {numbers['reward/high']:.3f})"
-        f"  |logp - rollout| {numbers.get('logprob/difference', NAN):.2g}"
+        f"{_mismatch(numbers)}  TV {numbers.get('loss/tv', NAN):.3f}"
         f"  entropy {numbers.get('loss/entropy', NAN):.2f}"
         f"  masked + {numbers.get('loss/masked_positive', NAN):.1%}"
         f" - {numbers.get('loss/masked_negative', NAN):.1%}"
         f"  |g| {numbers.get('optimizer/gradient_norm', NAN):.2g}"
         f"  {numbers['tokens/trained']:,.0f} tokens  {numbers['seconds/total']:.1f} s"
     )
+
+
+def _mismatch(numbers: dict[str, float]) -> str:
+    """Of engine and trainer, where the step changed the very weights that sampled."""
+    value = numbers.get("logprob/difference", NAN)
+    return f"  mismatch {value:.2g}" if isfinite(value) else ""
 
 
 def plain(ended: Ended) -> dict[str, Any]:

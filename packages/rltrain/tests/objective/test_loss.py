@@ -235,3 +235,20 @@ def test_a_report_of_nothing_is_not_a_number() -> None:
     tokens, _ = drawn.tokens(torch.float32)
     figures = Seen.of(tokens, Dppo()(tokens)).figures()
     assert all(math.isnan(each) for each in figures.values())
+
+
+def test_a_report_compares_log_probs_of_the_tokens_that_these_weights_sampled() -> None:
+    """What training has moved since is no difference between engine and trainer."""
+    drawn = tokens_of(7, count=60)
+    tokens, _ = drawn.tokens(torch.float64)
+    version = torch.arange(60) % 3 - 1
+    seen = Seen.of(tokens, Dppo()(tokens), None, version)
+    fresh = tokens.mask & (version == 1)
+    off = (tokens.logp - tokens.rollout).detach()[fresh].clamp(-20, 20).abs()
+    figures = seen.figures(1)
+    assert figures["difference"] == pytest.approx(float(off.mean()), rel=1e-12)
+    assert figures["difference_max"] == pytest.approx(float(off.max()), rel=1e-12)
+    assert figures["difference_tokens"] == len(off)
+    assert seen.figures()["difference_tokens"] == int(tokens.mask.sum())
+    assert math.isnan(seen.figures(9)["difference"])
+    assert seen.figures(9)["tv"] == seen.figures()["tv"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -34,7 +35,7 @@ def figures(stamped: Stamped, stepped: Stepped | None, version: int) -> dict[str
         **_lengths(samples),
         **_behaviour(samples),
         **_staleness([samples[number] for number in stamped.trained], version),
-        **(_step(stepped) if stepped else {}),
+        **(_step(stepped, version) if stepped else {}),
     }
 
 
@@ -96,14 +97,20 @@ def _staleness(trained: Sequence[Sample], version: int) -> dict[str, float]:
     }
 
 
-def _step(stepped: Stepped) -> dict[str, float]:
-    seen = stepped.seen.figures()
-    of_logprobs = ("difference", "difference_p99", "difference_max")
-    names = ("logprob/difference", "logprob/p99", "logprob/max")
+OF_LOGPROBS: Final = {
+    "difference": "logprob/difference",
+    "difference_p99": "logprob/p99",
+    "difference_max": "logprob/max",
+    "difference_tokens": "logprob/tokens",
+}
+"""Of tokens that the very weights sampled which the step changed."""
+
+
+def _step(stepped: Stepped, version: int) -> dict[str, float]:
+    seen = stepped.seen.figures(version)
     return {
         "loss/value": stepped.loss,
-        **{f"loss/{name}": value for name, value in seen.items() if name not in of_logprobs},
-        **{name: seen[of] for name, of in zip(names, of_logprobs, strict=True)},
+        **{OF_LOGPROBS.get(name, f"loss/{name}"): value for name, value in seen.items()},
         "optimizer/gradient_norm": stepped.gradient_norm,
         "optimizer/learning_rate": stepped.learning_rate,
     }

@@ -32,9 +32,17 @@ class Seen:
     """\\|pi - pi_mu\\|"""
     entropy: Tensor
     """Nats; empty where it was not taken."""
+    version: Tensor
+    """Weights that sampled it, -1 where that is not known; empty where it was not given."""
 
     @classmethod
-    def of(cls, tokens: Tokens, judged: Judged, entropy: Tensor | None = None) -> Self:
+    def of(
+        cls,
+        tokens: Tokens,
+        judged: Judged,
+        entropy: Tensor | None = None,
+        version: Tensor | None = None,
+    ) -> Self:
         """What a loss did to a micro-batch."""
         ratio, mask = ratio_of(tokens), tokens.mask
         moved = (ratio.probability - ratio.rollout_probability).abs()
@@ -44,6 +52,7 @@ class Seen:
             difference=ratio.difference.detach()[mask].cpu(),
             variation=moved[mask].cpu(),
             entropy=_kept(entropy, mask),
+            version=_kept(version, mask),
         )
 
     @classmethod
@@ -54,9 +63,14 @@ class Seen:
             **{name: torch.cat([getattr(each, name) for each in every]) for name in cls.__slots__}
         )
 
-    def figures(self) -> dict[str, float]:
-        """By name; NaN where there are no tokens to tell it by."""
+    def figures(self, version: int | None = None) -> dict[str, float]:
+        """By name; NaN where there are no tokens to tell it by.
+
+        ``difference`` and its like are of the tokens that these weights sampled, as only those
+        tell the engine's numbers from what training has changed; of all where none are named.
+        """
         ratio = self.difference.double().exp()
+        fresh = self.difference if version is None else self.difference[self.version == version]
         return {
             "masked_positive": _mean(self.masked[self.positive > 0]),
             "masked_negative": _mean(self.masked[self.positive < 0]),
@@ -66,9 +80,10 @@ class Seen:
             "tv": _mean(self.variation),
             "kl": _mean(torch.expm1(self.difference.double()) - self.difference.double()),
             "entropy": _mean(self.entropy),
-            "difference": _mean(self.difference.abs()),
-            "difference_p99": _quantile(self.difference.abs(), 0.99),
-            "difference_max": _quantile(self.difference.abs(), 1.0),
+            "difference": _mean(fresh.abs()),
+            "difference_p99": _quantile(fresh.abs(), 0.99),
+            "difference_max": _quantile(fresh.abs(), 1.0),
+            "difference_tokens": float(len(fresh) or "nan"),
         }
 
 

@@ -20,7 +20,9 @@ from typing import Any, Final, Protocol, SupportsFloat
 
 EVENTS: Final = "tensorboard"
 """The directory of TensorBoard's events in that of a run."""
-NO_TENSORBOARD: Final = "tensorboard is not installed, so no events are written; pip install it"
+NO_TENSORBOARD: Final = (
+    "tensorboard is not installed, so no events are written; pip install tensorboard"
+)
 
 type Numbers = Mapping[str, SupportsFloat | None]
 

@@ -195,8 +195,18 @@ TOPICS: Final = (
                 names={"logprob/p99": "p99", "logprob/max": "max"},
                 colours=("c1", "c5"),
             ),
+            Lines(
+                title="Measured by",
+                unit="tokens",
+                names={"logprob/tokens": "tokens"},
+                colours=("c4",),
+            ),
         ),
-        meaning=f"From {HEALTHY} on, trainer and engine no longer compute the same policy.",
+        meaning=(
+            "Only of tokens that the very weights sampled which the step changed: what training has"
+            f" moved is not in it. From {HEALTHY} on, trainer and engine no longer compute the same"
+            " policy."
+        ),
     ),
     Topic(
         title="Gradient norm and learning rate",
