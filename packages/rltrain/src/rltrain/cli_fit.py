@@ -126,7 +126,7 @@ def _recipe(name: str | None) -> Path | None:
     if name is None:
         return None
     file = Path(name)
-    return file if file.suffix == ".toml" or file.exists() else recipe_file(name)
+    return file if file.suffix == ".toml" or file.is_file() else recipe_file(name)
 
 
 def train(asked: Asked) -> int:

@@ -10,7 +10,9 @@ checkpoint's shards, and every number of every step that is no time. Not a test 
 from __future__ import annotations
 
 import json
+import math
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -26,6 +28,7 @@ import torch
 
 import rltrain.loop.run  # noqa: F401
 from rltrain.cli_fit import Asked, train
+from rltrain.policy.ranks import MEETING
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "envkit/tests/preflight"))
 from kill_at import LEFT, Point, kill_at
@@ -94,7 +97,72 @@ def main(cases: dict[str, Any], place: Path) -> list[dict[str, Any]]:
     for number, share in enumerate(cases.get("moments", ())):
         name = f"moment-{number}"
         found.append(_case(name, _asked(cases, place / name), whole, share * took))
+    if cases.get("two_ranks"):
+        found += _two_ranks(cases, place)
     return [asdict(each) for each in found]
+
+
+def _two_ranks(cases: dict[str, Any], place: Path) -> list[Found]:
+    """The second rank dies; the run goes on with two ranks, and with one.
+
+    What dropout draws is each rank's own, so there is none.
+    """
+    cases = {**cases, "settings": [*cases["settings"], "policy.lora.dropout=0.0"]}
+    whole, out = place / "whole-2", place / "rank-dies"
+    assert _ranks(_asked(cases, whole), 2, place / "whole-2.log") == [0, 0], "see whole-2.log"
+    log = out.with_suffix(".log")
+    first, second = _ranks(_asked(cases, out), 2, log, POINTS["after-the-optimizer-step"])
+    assert first != 0, "the first rank went on alone"
+    alone = Path(shutil.copytree(out, place / "goes-on-alone"))
+    found: list[Found] = []
+    for root, ranks in ((out, 2), (alone, 1)):
+        logged, kept = len(_numbers(root)), len(_checkpoints(root))
+        resumed = max(_ranks(_again(root), ranks, log))
+        same = _shards(root) == _shards(whole)
+        numbers = _numbers(root) == _numbers(whole)
+        if ranks == 1:  # sums come in another order, shards in other files
+            same = numbers = _near(_numbers(root), _numbers(whole))
+        found.append(
+            Found(
+                name=root.name,
+                killed=second == -signal.SIGKILL,
+                steps_logged=logged,
+                checkpoints=kept,
+                resumed=resumed,
+                resumed_at=-1,
+                same_weights=same,
+                same_numbers=numbers,
+                left=[each.name for each in (root / "checkpoints").glob(".*")],
+            )
+        )
+    return found
+
+
+def _near(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> bool:
+    """Numbers of the same steps, but for how sums were rounded."""
+    return len(one) == len(other) and all(
+        math.isclose(value or 0.0, there[name] or 0.0, rel_tol=1e-3, abs_tol=1e-5)
+        for here, there in zip(one, other, strict=True)
+        for name, value in here.items()
+    )
+
+
+def _ranks(asked: Asked, ranks: int, log: Path, kill: tuple[Point, int] | None = None) -> list[int]:
+    """Exit statuses; the last rank is killed at a point."""
+    meeting = log.with_suffix(f".meeting-{time.monotonic_ns()}")
+
+    def run(rank: int) -> int:
+        os.environ |= {
+            "RANK": str(rank),
+            "WORLD_SIZE": str(ranks),
+            MEETING: f"file://{meeting}",
+        }
+        if kill and rank == ranks - 1:
+            kill_at(*kill)
+        return train(asked)
+
+    pids = [_forked(lambda rank=rank: run(rank), log) for rank in range(ranks)]
+    return [_waited(pid) for pid in pids]
 
 
 def _point(name: str) -> tuple[Point, int]:
@@ -119,17 +187,7 @@ def _case(name: str, asked: Asked, whole: Path, where: tuple[Point, int] | float
     log = out.with_suffix(".log")
     status = _waited(_killed(asked, where, log))
     logged, kept = len(_numbers(out)), len(_checkpoints(out))
-    again = asked
-    if (out / "run.json").exists():
-        again = Asked(
-            recipe=None,
-            trajectories=None,
-            out=None,
-            resume=out,
-            settings=[],
-            dry_run=False,
-            as_json=True,
-        )
+    again = _again(out) if (out / "run.json").exists() else asked
     told = out.with_suffix(".json")
     resumed = _waited(_forked(lambda: train(again), log, told))
     return Found(
@@ -142,6 +200,18 @@ def _case(name: str, asked: Asked, whole: Path, where: tuple[Point, int] | float
         same_weights=_shards(out) == _shards(whole),
         same_numbers=_numbers(out) == _numbers(whole),
         left=[each.name for each in (out / "checkpoints").glob(".*")],
+    )
+
+
+def _again(out: Path) -> Asked:
+    return Asked(
+        recipe=None,
+        trajectories=None,
+        out=None,
+        resume=out,
+        settings=[],
+        dry_run=False,
+        as_json=True,
     )
 
 

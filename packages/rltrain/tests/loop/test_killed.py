@@ -54,6 +54,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
         "store": str(place / "store"),
         "settings": [*SETTINGS, f"policy.path={model}"],
         "points": HERE,
+        "two_ranks": True,
     }
     (place / "cases.json").write_text(json.dumps(cases), "utf-8")
     done = subprocess.run(
@@ -69,7 +70,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
     return {each["name"]: each for each in json.loads(done.stdout)}
 
 
-@pytest.mark.parametrize("point", HERE)
+@pytest.mark.parametrize("point", [*HERE, "rank-dies", "goes-on-alone"])
 def test_what_was_killed_goes_on_to_the_same_bits(
     found: dict[str, dict[str, Any]], point: str
 ) -> None:

@@ -4,6 +4,7 @@
 types         the carriers: one `Trajectory` is one row
 errors        what can be wrong with a row or a file
 digest        digests of token ids
+weights       the digest of a model's weights
 invariants    what must hold of a row, checked on write and on read
 plain         records as plain data and back
 episode_file  an episode in a file of its own, from the trial's process to the writer

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from envkit.trajectory.errors import TrajectoryError
 from envkit.trajectory.store import Store
 from envkit.trajectory.types import Trajectory
@@ -38,9 +40,14 @@ class Row:
     trained: int
     topk: bool
     """It has alternatives."""
+    temperature: float
+    environment_tokens: int
+    """What the model was shown after its prompt."""
     oldest: int
     newest: int
     """Weight versions of its trained tokens; -1 where one is not known."""
+    content: str
+    """Digest of its tokens, and of which of them were sampled with which log-probs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +104,8 @@ def recorded(
     rows: list[Row] = []
     damaged: list[str] = []
     evaluations = 0
-    for number, each in enumerate(store.scan(), 1):
-        if told:
+    for number, each in enumerate(store.scan(), 1 - len(store.damage)):
+        if told and number > 0:  # what is wrong with files comes first and is no row
             told(number, len(store))
         if isinstance(each, TrajectoryError):
             damaged.append(str(each))
@@ -137,7 +144,8 @@ def _row(row: Trajectory, tokenizer: str) -> Row:
     name = row.identity.trajectory_id
     if tokenizer and theirs and theirs != tokenizer:
         raise Refused(
-            f"{name}: its ids are of tokenizer {theirs[:12]}, the policy's is {tokenizer[:12]}"
+            f"{name}: its ids are of tokenizer {theirs[:12]}, the policy's is {tokenizer[:12]};"
+            " train the policy that sampled them, or a copy with its tokenizer.json"
         )
     try:
         sample = Sample.of(row)
@@ -153,9 +161,19 @@ def _row(row: Trajectory, tokenizer: str) -> Row:
         tokens=len(sample),
         trained=sample.trained,
         topk=sample.topk_ids is not None,
+        temperature=sample.temperature,
+        environment_tokens=sample.environment_tokens,
         oldest=int(versions.min(initial=2**31 - 1)) if len(versions) else -1,
         newest=int(versions.max(initial=-1)),
+        content=_content(sample),
     )
+
+
+def _content(sample: Sample) -> str:
+    digest = hashlib.sha256()
+    for array in (sample.token_ids, sample.mask, sample.logprobs):
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
 
 
 def _groups(rows: Sequence[Row]) -> Iterator[Group]:
@@ -167,8 +185,8 @@ def _groups(rows: Sequence[Row]) -> Iterator[Group]:
 
 
 def _digest(rows: Sequence[Row]) -> str:
-    """Of ids, groups, rewards and flags, whatever files and order they are in."""
-    names = ("trajectory_id", "group_id", "reward", "valid", "live", "trained")
+    """Of ids, groups, rewards, flags and tokens, whatever files and order they are in."""
+    names = ("trajectory_id", "group_id", "reward", "valid", "live", "temperature", "content")
     facts = sorted([getattr(row, name) for name in names] for row in rows)
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from rltrain.batch.sample import Sample
 from rltrain.batch.source import Group
-from rltrain.objective.advantage import Reason, advantages
+from rltrain.objective.advantage import NotAboveZero, Reason, advantages
 from rltrain.objective.aggregate import token_weights
 from rltrain.objective.config import ObjectiveConfig
 from rltrain.objective.shape import not_overlong, penalised
@@ -72,36 +72,36 @@ def teachable(
 ) -> tuple[list[Group], dict[str, Undone]]:
     """Groups of recorded rows that steps are taken on, and why the others are not.
 
-    Rewards of rows are those before a length penalty: where there is one, they do not say yet
-    which groups have no variance, and `stamp` finds those.
+    An overlong filter leaves out samples, and no group: the step of one is taken on the others.
 
     Raises:
-        ValueError: the estimator does not take these rewards.
+        NotAboveZero: the estimator does not take the rewards of a group, which it names.
     """
-    dropped: dict[str, Undone] = dict.fromkeys(
-        (each.name for each in groups if not any(row.live and row.trained for row in each.rows)),
-        "not_live",
-    )
-    penalty = config.length_penalty
-    if not (penalty.model or penalty.environment):
-        dropped = {**_flat(config, groups), **dropped}
+    dropped: dict[str, Undone] = {}
+    for each in groups:
+        if not any(row.live and row.trained for row in each.rows):
+            dropped[each.name] = "not_live"
+        elif reason := _flat(config, each):
+            dropped[each.name] = reason
     return [each for each in groups if each.name not in dropped], dropped
 
 
-def _flat(config: ObjectiveConfig, groups: Sequence[Group]) -> dict[str, Reason]:
-    rows = [(number, row) for number, group in enumerate(groups) for row in group.rows]
-    rewards = [float("nan") if row.reward is None else row.reward for _, row in rows]
-    found = advantages(
-        config.advantage,
-        Samples(
-            rewards=torch.tensor(rewards, dtype=torch.float64),
-            valid=torch.tensor([row.valid for _, row in rows]),
-            live=torch.tensor([row.live for _, row in rows]),
-            group=torch.tensor([number for number, _ in rows]),
-            tokens=torch.tensor([row.trained for _, row in rows]),
-        ),
+def _flat(config: ObjectiveConfig, group: Group) -> Reason | None:
+    """Why a group by itself has nothing to compare."""
+    rewards = [float("nan") if row.reward is None else row.reward for row in group.rows]
+    counted = Samples(
+        rewards=torch.tensor(rewards, dtype=torch.float64),
+        valid=torch.tensor([row.valid for row in group.rows]),
+        live=torch.tensor([row.live for row in group.rows]),
+        group=torch.zeros(len(group.rows), dtype=torch.int64),
+        tokens=torch.tensor([row.trained for row in group.rows]),
     )
-    return {groups[number].name: reason for number, reason in found.dropped.items()}
+    shown = torch.tensor([row.environment_tokens for row in group.rows])
+    counted = replace(counted, rewards=penalised(config.length_penalty, counted, shown))
+    try:
+        return advantages(config.advantage, counted).dropped.get(0)
+    except NotAboveZero as error:
+        raise NotAboveZero(group.name) from error
 
 
 def _counted(samples: Sequence[Sample], number: Mapping[str, int]) -> Samples:

@@ -47,6 +47,8 @@ class Manifest(BaseModel):
     damaged: int
     evaluations: int
     policy: str
+    weights: str = ""
+    """Digest of the policy's, where it has some in safetensors."""
     seed: int
     versions: dict[str, str]
     machine: str
@@ -81,8 +83,23 @@ def expect_free(root: Path) -> None:
     """
     if (root / MANIFEST).exists():
         raise Refused(f"{root}: holds a run; go on with it by --resume, or name another --out")
-    if root.exists() and not root.is_dir():
-        raise Refused(f"{root}: is a file; name a directory with --out")
+    if any((root / CHECKPOINTS).glob("*")):
+        raise Refused(f"{root}: holds checkpoints of a run without {MANIFEST}; name another --out")
+    there = next(each for each in (root, *root.absolute().parents) if each.exists())
+    if not there.is_dir():
+        raise Refused(f"{there}: is a file; name a directory with --out")
+
+
+def make(root: Path) -> None:
+    """Make it, empty, where there is none.
+
+    Raises:
+        Refused: it cannot be made.
+    """
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Refused(f"{error.filename or root}: {error.strerror}; name another --out") from error
 
 
 def begin(root: Path, settings: str, manifest: Manifest) -> None:
@@ -91,8 +108,9 @@ def begin(root: Path, settings: str, manifest: Manifest) -> None:
     Raises:
         Refused: it cannot be made.
     """
+    make(root)
     try:
-        (root / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
+        (root / CHECKPOINTS).mkdir(exist_ok=True)
         write_durably(root / CONFIG, settings.encode())
         write_durably(root / MANIFEST, manifest.model_dump_json(indent=1).encode())
     except OSError as error:
@@ -108,9 +126,13 @@ def manifest_of(root: Path) -> Manifest:
     try:
         return Manifest.model_validate_json((root / MANIFEST).read_bytes())
     except OSError as error:
-        raise Refused(f"{root}: no run there ({MANIFEST}: {error.strerror})") from error
+        raise Refused(
+            f"{root}: no run there ({MANIFEST}: {error.strerror}); name the --out of one"
+        ) from error
     except ValidationError as error:
-        raise Refused(f"{root / MANIFEST}: is no manifest of a run: {_first(error)}") from error
+        raise Refused(
+            f"{root / MANIFEST}: is no manifest of a run: {_first(error)}; begin another run"
+        ) from error
 
 
 @contextmanager
@@ -130,4 +152,4 @@ def locked(root: Path) -> Generator[None]:
 
 def _first(error: ValidationError) -> str:
     found = error.errors(include_url=False)[0]
-    return f"{'.'.join(map(str, found['loc']))}: {found['msg']}"
+    return ": ".join(filter(None, [".".join(map(str, found["loc"])), found["msg"]]))

@@ -21,6 +21,7 @@ from envkit.durable import sync_directory, sync_file
 from rltrain.config.read import read
 from rltrain.loop.checkpoint import STATE, Checkpoints, Kept
 from rltrain.loop.directory import CHECKPOINTS, CONFIG, manifest_of
+from rltrain.loop.origin import expect_unchanged
 from rltrain.loop.settings import Settings
 from rltrain.policy.fsdp.backend import FsdpBackend
 from rltrain.policy.ranks import joined
@@ -50,6 +51,7 @@ def export(root: Path, out: Path, step: int | None = None) -> Exported:
     if out.exists():
         raise Refused(f"{out}: is there already; name another directory")
     settings = read(Settings, root / CONFIG)
+    expect_unchanged(settings, manifest)
     with joined():
         checkpoints = Checkpoints(root / CHECKPOINTS, data=manifest.data, keep=1, told=print)
         kept = _chosen(checkpoints, root, step)

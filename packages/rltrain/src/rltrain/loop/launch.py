@@ -9,6 +9,7 @@ Several machines are torchrun's: ``torchrun … -m rltrain fit …`` makes each 
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -24,6 +25,7 @@ from rltrain.policy.ranks import MEETING
 from rltrain.refused import Refused
 
 REFUSED: Final = 2
+SPAWN: Final = "torch.multiprocessing.spawn"
 SAID: Final = "said-{}"
 """File of a rank that was refused."""
 
@@ -36,6 +38,7 @@ def launched(ranks: int, run: Callable[..., int], *words: Any) -> int:
     Raises:
         Refused: a rank was; its line.
     """
+    logging.getLogger(SPAWN).setLevel(logging.ERROR)  # it says whom it ends
     with tempfile.TemporaryDirectory(prefix="rltrain-ranks-") as holder:
         place = Path(holder)
         context = torch.multiprocessing.start_processes(
@@ -46,7 +49,7 @@ def launched(ranks: int, run: Callable[..., int], *words: Any) -> int:
             while not context.join():
                 pass
         except ProcessExitedException as error:
-            return _failed(place, error.exit_code)
+            return _failed(place, error)
         except ProcessRaisedException as error:
             sys.stderr.write(str(error))
             return 1
@@ -70,10 +73,14 @@ def _passed_on(processes: list[Any]) -> dict[int, Any]:
     }
 
 
-def _failed(place: Path, status: int) -> int:
+def _failed(place: Path, error: ProcessExitedException) -> int:
     for said in sorted(place.glob(SAID.format("*"))):
         raise Refused(said.read_text("utf-8"))
-    return 1 if status < 0 else status
+    if error.signal_name is None:
+        return error.exit_code
+    line = f"rltrain: rank {error.error_index} was ended by {error.signal_name}; --resume goes on"
+    print(line, file=sys.stderr)
+    return 1
 
 
 def _rank(

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from rltrain.batch.cost import Cost
 from rltrain.batch.modelcost import cost_of
-from rltrain.batch.source import Group, Recorded, recorded, tokenizer_digest
+from rltrain.batch.source import Group, Recorded, Row, recorded, tokenizer_digest
 from rltrain.batch.stamp import teachable
 from rltrain.config.read import read
 from rltrain.loop.directory import (
@@ -29,6 +29,7 @@ from rltrain.loop.directory import (
 )
 from rltrain.loop.fit import Work
 from rltrain.loop.settings import Settings
+from rltrain.objective.advantage import NotAboveZero
 from rltrain.objective.loss.dppo import DppoTopk
 from rltrain.refused import Refused
 
@@ -85,9 +86,17 @@ def prepared(asked: New | Again, told: Read) -> Prepared:
     if isinstance(asked, Again):
         return _again(asked, told)
     expect_free(asked.root)
-    work, dropped = _work(asked.settings, asked.trajectories, asked.root, told)
+    work, dropped = _work(_here(asked.settings), asked.trajectories, asked.root, told)
     manifest = _manifest(work, asked.trajectories, dropped)
     return Prepared(work=work, manifest=manifest, new=True)
+
+
+def _here(settings: Settings) -> Settings:
+    """With whole paths: a run may be gone on with from another directory."""
+    policy = settings.policy
+    reference = str(Path(policy.reference).resolve()) if policy.reference else ""
+    whole = replace(policy, path=str(Path(policy.path).resolve()), reference=reference)
+    return replace(settings, policy=whole)
 
 
 def _again(asked: Again, told: Read) -> Prepared:
@@ -107,10 +116,12 @@ def _work(
     settings: Settings, trajectories: Path, root: Path, told: Read
 ) -> tuple[Work, dict[str, str]]:
     policy = Path(settings.policy.path)
-    config = _model_config(policy)
+    config = _model_config("policy.path", policy)
+    if settings.objective.terms.kl > 0:
+        _model_config("policy.reference", Path(settings.policy.reference))
     found = recorded(trajectories, tokenizer_digest(policy), told)
     groups, dropped = _teachable(settings, found)
-    _expect_fit(settings, found)
+    _expect_fit(settings, [row for each in groups for row in each.rows if row.live])
     cost, remark = _cost(policy, config)
     work = Work(
         settings=settings,
@@ -126,37 +137,48 @@ def _work(
 def _teachable(settings: Settings, found: Recorded) -> tuple[list[Group], dict[str, str]]:
     try:
         groups, dropped = teachable(settings.objective, found.groups)
-    except ValueError as error:
-        raise Refused(f"objective.advantage: {error}") from error
+    except NotAboveZero as error:
+        raise Refused(f"objective.advantage: {error}; take grpo or rloo") from error
     if not groups:
         why = ", ".join(sorted(set(dropped.values())))
         raise Refused(f"no group can be learned from: {len(dropped)} of {len(dropped)} are {why}")
     return groups, dict(dropped)
 
 
-def _expect_fit(settings: Settings, found: Recorded) -> None:
+def _expect_fit(settings: Settings, rows: Sequence[Row]) -> None:
+    """Of rows that steps may be taken on."""
     cap = settings.batch.micro_batch_tokens
-    longest = max(found.rows, key=lambda row: row.tokens)
+    longest = max(rows, key=lambda row: row.tokens)
     if longest.tokens > cap:
         raise Refused(
             f"batch.micro_batch_tokens: {longest.trajectory_id} has {longest.tokens} tokens,"
             f" a micro-batch {cap} at most"
         )
-    bare = [row.trajectory_id for row in found.rows if row.trained and not row.topk]
+    bare = [row.trajectory_id for row in rows if row.trained and not row.topk]
     if isinstance(settings.objective.loss, DppoTopk) and bare:
         raise Refused(
             f"objective.loss: dppo_topk needs alternatives, and {bare[0]} has none;"
             " record with top_logprobs above 0"
         )
+    _expect_one_temperature(rows)
 
 
-def _model_config(policy: Path) -> dict[str, Any]:
+def _expect_one_temperature(rows: Sequence[Row]) -> None:
+    found = {row.temperature: row.trajectory_id for row in rows}
+    if len(found) > 1:
+        shown = ", ".join(f"{name} at {value:g}" for value, name in sorted(found.items()))
+        raise Refused(f"temperatures differ: {shown}; train on what was sampled at one temperature")
+
+
+def _model_config(setting: str, policy: Path) -> dict[str, Any]:
+    refused = Refused(f"{setting}: {policy}: no config.json of a model can be read there")
     try:
-        return json.loads((policy / "config.json").read_text("utf-8"))
+        found = json.loads((policy / "config.json").read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise Refused(
-            f"policy.path: {policy}: no config.json of a model can be read there"
-        ) from error
+        raise refused from error
+    if not isinstance(found, dict):
+        raise refused
+    return found
 
 
 def _cost(policy: Path, config: dict[str, Any]) -> tuple[Cost, str]:

@@ -8,8 +8,9 @@ from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 
 from rltrain.config.show import shown
-from rltrain.loop.directory import begin, locked
+from rltrain.loop.directory import begin, expect_free, locked, make
 from rltrain.loop.fit import Ended, Told, fit
+from rltrain.loop.origin import expect_unchanged, weights
 from rltrain.loop.prepare import Prepared
 from rltrain.policy.ranks import all_of, joined, me
 from rltrain.refused import Refused
@@ -44,5 +45,12 @@ def _taken(prepared: Prepared) -> Generator[None]:
 def _take(prepared: Prepared, held: ExitStack) -> None:
     root = prepared.work.root
     if prepared.new:
-        begin(root, shown(prepared.work.settings), prepared.manifest)
+        make(root)
     held.enter_context(locked(root))
+    settings, manifest = prepared.work.settings, prepared.manifest
+    if not prepared.new:
+        expect_unchanged(settings, manifest)
+        return
+    expect_free(root)  # another run may have been begun here since this one was prepared
+    found = manifest.model_copy(update={"weights": weights(settings)})
+    begin(root, shown(settings), found)

@@ -75,6 +75,15 @@ class Centred:
     """``[G]``"""
 
 
+class NotAboveZero(ValueError):
+    """``maxrl`` meets a group whose mean reward is not above zero."""
+
+    def __init__(self, group: object) -> None:
+        super().__init__(
+            f"maxrl divides by the mean reward, and that of group {group} is not above 0"
+        )
+
+
 type Estimator = Callable[[Centred, AdvantageConfig], Tensor]
 
 
@@ -82,7 +91,7 @@ def advantages(config: AdvantageConfig, samples: Samples) -> Advantages:
     """What each sample is worth: reckoned in float64, told in the rewards' own type.
 
     Raises:
-        ValueError: ``maxrl`` meets a group whose mean is not above zero.
+        NotAboveZero: ``maxrl`` meets a group whose mean is not above zero.
     """
     groups = Groups.of(samples.group)
     rewards = samples.rewards.masked_fill(~samples.valid, 0.0).double()
@@ -125,8 +134,7 @@ def _rloo(centred: Centred, _: AdvantageConfig) -> Tensor:
 def _maxrl(centred: Centred, _: AdvantageConfig) -> Tensor:
     bad = (centred.number > 0) & (centred.mean <= 0)
     if bool(bad.any()):
-        group = centred.groups.names[bad][0].item()
-        raise ValueError(f"maxrl divides by the mean reward, and group {group} has none above 0")
+        raise NotAboveZero(centred.groups.names[bad][0].item())
     mean = centred.groups.each(centred.mean)
     return centred.values / torch.where(centred.counts, mean, 1.0)
 

@@ -33,10 +33,16 @@ def joined(*, deterministic: bool = False) -> Generator[int]:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
     _join()
+    alone = dist.get_world_size() == 1
     try:
         yield dist.get_rank()
-    finally:
+    except BaseException:
+        if alone:  # else the others would hear of the end before anybody hears why
+            dist.destroy_process_group()
+        raise
+    else:
         dist.destroy_process_group()
+    finally:
         torch.use_deterministic_algorithms(before)
 
 
