@@ -10,7 +10,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from envkit.cli import app
+from envkit.cli import app as envkit
+from rltrain.cli import app as rltrain
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -35,12 +36,18 @@ def commands_of(program: str) -> list[list[str]]:
     return sorted({tuple(words): words for _, words in shown() if words[0] == program}.values())
 
 
+APPS = {"envkit": envkit, "rltrain": rltrain}
+SHOWN = [words for program in APPS for words in commands_of(program)]
+
+
 def test_the_documentation_shows_something() -> None:
     assert len(commands_of("envkit")) >= 8
+    assert len(commands_of("rltrain")) >= 5
 
 
-@pytest.mark.parametrize("words", commands_of("envkit"), ids=" ".join)
-def test_shown_envkit_command_exists_with_its_options(words: list[str]) -> None:
+@pytest.mark.parametrize("words", SHOWN, ids=" ".join)
+def test_shown_command_exists_with_its_options(words: list[str]) -> None:
+    app = APPS[words[0]]
     group = typer.main.get_command(app)
     if words[1:] == ["--help"]:
         assert CliRunner().invoke(app, ["--help"]).exit_code == 0

@@ -89,6 +89,8 @@ class Script:
     weight_info: bool = True
     """Whether it tells its weight version, as vLLM in development mode does."""
     port: int = 0
+    weights: str = ""
+    """Directory that it names as its model's root; empty for the name of its model."""
 
 
 # --- the distribution -----------------------------------------------------------------------------
@@ -778,7 +780,7 @@ def models(script: Script) -> dict[str, Any]:
         "object": "model",
         "created": 0,
         "owned_by": "vllm",
-        "root": script.model,
+        "root": script.weights or script.model,
         "parent": None,
         "max_model_len": script.context,
         "permission": [{**permission, **allowed, **whose}],

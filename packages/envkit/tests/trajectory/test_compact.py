@@ -48,6 +48,19 @@ def test_merged_again_nothing_changes(store: Path) -> None:
     assert compact(store).merged == ()
 
 
+def test_what_a_later_minor_wrote_is_left_alone(store: Path) -> None:
+    """It may say what this version cannot write again."""
+    for number, row in enumerate((trajectory("new__000"), trajectory("new__001")), 10):
+        batch = encode(row)
+        rows = [Row(head=head_of(row), checksum=batch.column(CHECKSUM)[0].as_py(), batch=batch)]
+        data = encode_segment(rows, "envkit.trajectory/1.9")
+        (store / f"segment-{number:08}.arrow").write_bytes(data)
+    before = (store / "segment-00000010.arrow").read_bytes()
+    compact(store)
+    assert names(store)[1:] == ["segment-00000010.arrow", "segment-00000011.arrow"]
+    assert (store / "segment-00000010.arrow").read_bytes() == before
+
+
 def test_a_writer_goes_on_behind_what_was_merged(store: Path) -> None:
     compact(store)
     with Writer.open(store) as writer:

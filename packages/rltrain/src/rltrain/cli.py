@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line of rltrain: ``tiny-policy``, and the names of commands that are not built yet.
+"""The command line of rltrain, with the names of commands that are not built yet.
 
 Contract: ``--help`` says of each what it does or that it is not built; calling one that is not
 prints one line on stderr and exits 2, the code of "could not run", so that no script mistakes it
@@ -16,6 +16,7 @@ import typer
 
 from envkit.usage import USAGE_ERROR, misused
 from rltrain import __version__
+from rltrain.cli_check import check
 from rltrain.cli_export import export
 from rltrain.cli_fit import fit
 from rltrain.cli_report import report
@@ -23,7 +24,6 @@ from rltrain.cli_tiny import tiny_policy
 
 PLANNED: Mapping[str, str] = MappingProxyType(
     {
-        "check": "compare log-probabilities of trainer and engine",
         "overfit": "prove that a few tasks can be learned first",
         "plan": "say what bounds a run before a GPU is rented",
         "status": "say where a run stands",
@@ -35,7 +35,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Asynchronous reinforcement learning on envkit trajectories. Most of it is not built yet.",
+    help="Reinforcement learning on envkit trajectories; so far on recorded ones.",
 )
 
 
@@ -68,6 +68,7 @@ app.command("report")(report)
 app.command()(fit)
 app.command()(export)
 app.command("tiny-policy")(tiny_policy)
+app.command("check")(check)
 for _name, _purpose in PLANNED.items():
     app.command(_name, help=f"Not built yet: {_purpose}.")(not_built(_name))
 

@@ -3,31 +3,47 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Final
 
 import typer
 
+PLACE: Final = "name a place that can be read and written"
+
 
 @contextmanager
-def edge() -> Generator[None]:
-    """What a user can set right is one line on standard error and exit 2; Ctrl-C is exit 130."""
+def edge(mend: str = PLACE) -> Generator[None]:
+    """What a user can set right is one line on standard error and exit 2; Ctrl-C is exit 130.
+
+    ``mend`` says what to do about a file that cannot be used.
+    """
+    try:
+        yield
+    except Exception as error:
+        if (line := line_of(error, mend)) is None:
+            raise
+        fail(line)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+def line_of(error: Exception, mend: str = PLACE) -> str | None:
+    """What a user can set right, in words; None where it is nothing of the kind."""
     from envkit.fault import EnvkitError
     from rltrain.refused import Refused
 
-    try:
-        yield
-    except (Refused, EnvkitError) as error:
-        fail(str(error))
-    except ModuleNotFoundError as error:
-        fail(f"{error.name} is not installed; pip install 'rltrain[torch]'")
-    except OSError as error:
-        if error.filename is None:  # of no file: nothing that another name can mend
-            raise
-        fail(f"{error.filename}: {error.strerror}; name a place that can be read and written")
-    except KeyboardInterrupt:
-        raise typer.Exit(130) from None
+    match error:
+        case Refused() | EnvkitError():
+            return str(error)
+        case ModuleNotFoundError():
+            return f"{error.name} is not installed; pip install 'rltrain[torch]'"
+        case OSError(filename=str() | bytes() as name):
+            return f"{os.fsdecode(name)}: {error.strerror}; {mend}"
+        case _:
+            return None
 
 
 def fail(line: str) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rltrain.cli_edge import edge
+from rltrain.cli_edge import edge, line_of
 from rltrain.refused import Refused
 
 if TYPE_CHECKING:
@@ -96,7 +96,21 @@ def _launch(asked: Asked, ranks: int) -> int:
     from rltrain.loop.launch import launched
 
     _asked(asked)  # what it refuses is refused before any process is started
-    return launched(ranks, train, asked)
+    return launched(ranks, one_rank, asked)
+
+
+def one_rank(asked: Asked) -> int:
+    """`train` in a process of its own, which tells another one what it is refused.
+
+    Raises:
+        Refused: a user can set it right, whatever it was.
+    """
+    try:
+        return train(asked)
+    except Exception as error:
+        if (line := line_of(error)) is None:
+            raise
+        raise Refused(line) from error
 
 
 def _asked(asked: Asked) -> New | Again:
@@ -114,7 +128,7 @@ def _asked(asked: Asked) -> New | Again:
     if asked.trajectories is None:
         raise Refused("training while sampling is not built yet; give --trajectories DIR")
     settings = settings_of(_recipe(asked.recipe), asked.settings)
-    if asked.out is None:
+    if asked.out is None and not asked.dry_run:
         raise Refused("name the directory of the run with --out RUN")
     return New(settings=settings, trajectories=asked.trajectories, root=asked.out)
 

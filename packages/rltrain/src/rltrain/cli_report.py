@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from rltrain.cli_edge import edge
 
 
 def report(
@@ -25,7 +25,7 @@ def report(
     ] = False,
 ) -> None:
     """Write the report of a run as one HTML page that opens anywhere."""
-    with _edge():
+    with edge("name a FILE that can be written with --out"):
         from envkit.durable import write_durably
         from rltrain.track.page import to_html
         from rltrain.track.run import read_run
@@ -41,21 +41,3 @@ def report(
         print(page, *lines(summary), sep="\n")
         if summary.remark:
             print(f"rltrain: metrics.jsonl: {summary.remark}", file=sys.stderr)
-
-
-@contextmanager
-def _edge() -> Generator[None]:
-    """Turns what a user can set right into one line and exit 2."""
-    from rltrain.refused import Refused
-
-    try:
-        yield
-    except Refused as error:
-        _fail(str(error))
-    except OSError as error:
-        _fail(f"{error.filename}: {error.strerror}; name a FILE that can be written with --out")
-
-
-def _fail(line: str) -> None:
-    print(f"rltrain: {' '.join(line.split())}", file=sys.stderr)
-    raise typer.Exit(2)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from rltrain.cli_edge import edge
 
 
 def tiny_policy(
@@ -40,7 +41,7 @@ def tiny_policy(
     ] = False,
 ) -> None:
     """Make a policy of a million parameters that calls tools and guesses answers."""
-    with _edge():
+    with edge("name an OUT that can be made"):
         from rltrain.tiny.make import TinyOptions, make
 
         families = tuple(family or ("qwen3",))
@@ -77,28 +78,3 @@ def _progress(steps: int) -> Generator[Callable[[int, float], None]]:
             progress.update(task, completed=step, description=f"training, loss {loss:.2f}")
 
         yield told
-
-
-@contextmanager
-def _edge() -> Generator[None]:
-    """Turns what a user can set right into one line and exit 2."""
-    from envkit.fault import EnvkitError
-    from rltrain.refused import Refused
-
-    try:
-        yield
-    except (Refused, EnvkitError) as error:
-        _fail(str(error))
-    except ModuleNotFoundError as error:
-        _fail(f"{error.name} is not installed; pip install 'rltrain[torch]'")
-    except OSError as error:
-        if error.filename is None:  # of no file: nothing that OUT can mend
-            raise
-        _fail(f"{error.filename}: {error.strerror}; name an OUT that can be made")
-    except KeyboardInterrupt:
-        raise typer.Exit(130) from None
-
-
-def _fail(line: str) -> None:
-    print(f"rltrain: {' '.join(line.split())}", file=sys.stderr)
-    raise typer.Exit(2)

@@ -168,3 +168,11 @@ def test_a_name_that_must_not_be_there_is_refused_with_its_own_reason(
     with pytest.raises(Refused) as refused:
         read(Warned, None, [setting])
     assert str(refused.value).startswith(said)
+
+
+def test_another_name_begins_its_table_anew_and_the_same_name_does_not() -> None:
+    table = tomllib.loads(TEXT)
+    assert made(Whole, with_settings(table, ["shape.name=square"])).shape == Square()
+    same = made(Whole, with_settings(table, ["shape.name=circle", "shape.filled=true"]))
+    assert same.shape == Circle(radius=2.0, filled=True)
+    assert table == tomllib.loads(TEXT)

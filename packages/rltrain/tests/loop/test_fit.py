@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 import torch
 
 from envkit.trajectory.store import Store
+from envkit.trajectory.types import Stop, Trajectory
 from rltrain.loop.export import export
 from rltrain.refused import Refused
 from rltrain.track.metrics import read_metrics
@@ -169,6 +171,22 @@ def test_a_run_that_has_ended_has_nothing_left_to_do(
     again = runs.resumed(tmp_path / "run")
     assert (again.step, again.resumed_at, again.last) == (2, 2, {})
     assert (shards(tmp_path / "run"), numbers(tmp_path / "run")) == before
+
+
+def test_a_batch_of_which_nothing_is_trained_is_a_step_all_the_same(
+    policy: Path, store: Path, tmp_path: Path
+) -> None:
+    """All samples are cut off, and those are filtered."""
+
+    def cut_off(row: Trajectory) -> Trajectory:
+        return replace(row, episode=replace(row.episode, stop=Stop.LENGTH))
+
+    recorded.record(tmp_path / "cut", policy, recorded.Asked(groups=4, samples=3), change=cut_off)
+    root = tmp_path / "run"
+    ended = runs.begun(policy, tmp_path / "cut", root, "objective.overlong_filter=true")
+    assert ended.step == 1
+    assert ended.last["samples/trained"] == 0
+    assert "loss/value" not in ended.last
 
 
 def test_a_run_does_not_go_on_from_another_policy(

@@ -150,5 +150,5 @@ def test_what_a_recipe_comes_to_is_read_back_as_it_was(name: str, tmp_path: Path
 
 
 def test_another_loss_is_put_in_place_of_a_recipe_s_whole() -> None:
-    settings = recipe("qwen36-35b", 'objective.loss={name = "glm5"}')
+    settings = recipe("qwen36-35b", "objective.loss.name=glm5")
     assert settings.objective.loss == Glm5(eps_low=0.5, eps_high=4.0)

@@ -43,6 +43,8 @@ class Asked:
     envkit: str = field(default=__version__)
     command: str = "preflight"
     """Of envkit, which alone can take it up again."""
+    model_digest: str = ""
+    """Of the weights that its engine sampled with when it began; empty where not known."""
 
 
 def as_asked(plan: Plan, options: Mapping[str, Any], command: str = "preflight") -> Asked:

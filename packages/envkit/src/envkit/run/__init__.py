@@ -3,6 +3,7 @@
 
 options   what was asked for, and what in it cannot stand together
 begin     from that to a run's directory, its plan, and what of it is done
+weights   which weights the engine samples with
 rows      from a trial that ended to its row
 events    trials that ended, a line each, for whoever watches from outside
 sink      rows made durable in groups, and only then said

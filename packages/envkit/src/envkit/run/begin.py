@@ -74,10 +74,11 @@ def plan_of(start: Start) -> Plan:
     return make_plan(request(start.options, start.place.trials, start.run_token))
 
 
-def past_of(start: Start, plan: Plan) -> tuple[Asked, Past]:
+def past_of(start: Start, plan: Plan, model_digest: str = "") -> tuple[Asked, Past]:
     """What was asked, and what of it is done; of a new run nothing, and what was asked is kept."""
     root, asked = start.place.root, as_asked(plan, to_keep(start.options), COMMAND)
     if start.resumes is None:
+        asked = replace(asked, model_digest=model_digest)
         write_asked(root, asked)
         return asked, NOTHING
     check_unchanged(root, start.resumes, asked)

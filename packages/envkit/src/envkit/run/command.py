@@ -47,6 +47,7 @@ from envkit.run.report import RunReport, document, show
 from envkit.run.rows import Ground, ground_of, keep_tokenizer
 from envkit.run.sink import Sink
 from envkit.run.storing import Storing
+from envkit.run.weights import digest_for
 from envkit.trajectory.writer import Writer
 
 
@@ -74,8 +75,9 @@ def _run(start: Start) -> RunReport:
         check_machine(plan)
         before = past_of(start, plan) if start.resumes else None
         with _engine(start, plan, before) as amend:
-            asked, past = before or past_of(start, plan)
-            ground = _ground(start, plan, asked.tasks)
+            digest = _weights(start, plan, before, amend)
+            asked, past = before or past_of(start, plan, digest)
+            ground = _ground(start, plan, asked.tasks, digest)
             return _trials(start, plan, past, ground, amend)
     except EnvkitError as error:
         return RunReport(trials=could_not_run([str(error)]))
@@ -83,12 +85,19 @@ def _run(start: Start) -> RunReport:
         return RunReport(trials=could_not_run([install_line(error, "run")]))
 
 
-def _ground(start: Start, plan: Plan, digests: Mapping[str, str]) -> Ground:
+def _weights(start: Start, plan: Plan, before: tuple[Asked, Past] | None, amend: Amend) -> str:
+    """Of what the engine samples with; there is none where every trial has ended."""
+    if start.resumes and before and not before[1].remaining(plan):
+        return start.resumes.model_digest
+    return digest_for(plan, amend, start.resumes)
+
+
+def _ground(start: Start, plan: Plan, digests: Mapping[str, str], model_digest: str) -> Ground:
     settings = ModelSettings.read(**plan.specs[0].agent_args)
     voice = voice_of(settings)
     keep_tokenizer(start.place.root, voice)
     tasks = {spec.trial_id: digests[str(spec.task_dir)] for spec in plan.specs}
-    return ground_of(settings, voice, tasks)
+    return ground_of(settings, voice, tasks, model_digest)
 
 
 def _trials(start: Start, plan: Plan, past: Past, ground: Ground, amend: Amend) -> RunReport:

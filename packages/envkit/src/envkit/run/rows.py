@@ -33,6 +33,8 @@ class Ground:
     limits: Limits
     tasks: Mapping[str, str]
     """Digests, by trial."""
+    model_digest: str = ""
+    """Of the weights that the engine samples with, where they are known."""
 
     def row(self, record: TrialRecord) -> Trajectory:
         """The row of a trial.
@@ -55,7 +57,10 @@ class Ground:
         return self._joined(bare, self.identity, nothing_seen(self.limits))
 
     def _joined(self, record: TrialRecord, identity: Identity, episode: Episode) -> Trajectory:
-        who = replace(identity, task_digest=self.tasks.get(record.trial_id, ""))
+        digest = identity.engine.model_digest or self.model_digest
+        engine = replace(identity.engine, model_digest=digest)
+        task_digest = self.tasks.get(record.trial_id, "")
+        who = replace(identity, task_digest=task_digest, engine=engine)
         group, _, _ = record.trial_id.rpartition("__")
         return join(record, who, episode, group_id=group)
 
@@ -71,7 +76,9 @@ class Ground:
             return invalid, self.identity, nothing
 
 
-def ground_of(settings: ModelSettings, voice: Voice, tasks: Mapping[str, str]) -> Ground:
+def ground_of(
+    settings: ModelSettings, voice: Voice, tasks: Mapping[str, str], model_digest: str
+) -> Ground:
     """Of a run whose agents are set so."""
     template = voice.template
     identity = Identity(
@@ -86,7 +93,7 @@ def ground_of(settings: ModelSettings, voice: Voice, tasks: Mapping[str, str]) -
         template_family=template.family,
         sampling=settings.sampling,
     )
-    return Ground(identity=identity, limits=settings.limits, tasks=tasks)
+    return Ground(identity=identity, limits=settings.limits, tasks=tasks, model_digest=model_digest)
 
 
 def keep_tokenizer(root: Path, voice: Voice) -> None:

@@ -3,7 +3,8 @@
 
 Contract: at every instant each row stands in a durable file. Old files are removed only once the
 merged one is durable; what is killed in between leaves rows twice, which readers give once, and
-the next compaction finishes. A segment with anything wrong in it is left alone and named.
+the next compaction finishes. A segment with anything wrong in it is left alone and named; one that
+another minor version wrote is left alone, for it may say what this version cannot write.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Final
 
 from envkit.durable import sync_directory, write_durably
 from envkit.trajectory.errors import TrajectoryError
+from envkit.trajectory.index import SCHEMA
 from envkit.trajectory.segment import Row, Segment, encode_segment, read_row
 from envkit.trajectory.store import NAME, Store, verify_row
 from envkit.trajectory.writer import locked
@@ -54,12 +56,13 @@ def compact(directory: Path, *, target_bytes: int = TARGET_BYTES) -> Compacted:
 
 
 def _mergeable(store: Store) -> tuple[Segment, ...]:
-    """Segments without a row that stands otherwise in another one."""
+    """Segments of this very version without a row that stands otherwise in another one."""
     rows = {each.row for each in store.conflicts}
     return tuple(
         segment
         for segment in store.segments
-        if rows.isdisjoint(place.trajectory_id for place in segment.places)
+        if segment.version == SCHEMA
+        and rows.isdisjoint(place.trajectory_id for place in segment.places)
     )
 
 

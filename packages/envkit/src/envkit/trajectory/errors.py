@@ -62,7 +62,10 @@ class OtherSchema(TrajectoryError):
         self.file, self.theirs, self.ours = file, theirs, ours
 
     def __str__(self) -> str:
-        return f"{self.file}: schema is {self.theirs!r}, this version reads {self.ours!r}"
+        return (
+            f"{self.file}: schema is {self.theirs!r}, this version reads {self.ours!r};"
+            " read it with an envkit that does"
+        )
 
 
 class NoSuchRow(TrajectoryError):

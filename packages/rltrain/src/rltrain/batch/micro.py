@@ -19,6 +19,7 @@ from torch import Tensor
 
 from rltrain.batch.cost import Cost
 from rltrain.batch.pack import TooLong, pack
+from rltrain.batch.sample import Sample
 from rltrain.batch.stamp import Stamped
 
 
@@ -97,15 +98,28 @@ def _expect_fit(stamped: Stamped, cap: int) -> None:
 def _joined(
     stamped: Stamped, filled: Sequence[int], bin_: Sequence[int], idle: set[int]
 ) -> MicroBatch:
-    samples = [stamped.samples[filled[place]] for place in bin_]
+    which = [filled[place] for place in bin_]
+    weight = stamped.weight[which]
+    weight[torch.tensor([place in idle for place in bin_])] = 0.0
+    bare = joined([stamped.samples[number] for number in which], which)
+    return replace(
+        bare,
+        advantage=stamped.advantage[which][bare.sample],
+        weight=weight[bare.sample],
+    )
+
+
+def joined(samples: Sequence[Sample], which: Sequence[int]) -> MicroBatch:
+    """Samples in one row, worth nothing and without weight, as they are scored.
+
+    Raises:
+        MixedTemperatures: they do not go together.
+    """
     temperatures = {each.temperature for each in samples}
     if len(temperatures) > 1:
         shown = ", ".join(f"{each:g}" for each in sorted(temperatures))
         raise MixedTemperatures(f"samples of temperatures {shown} cannot be scored together")
     counts = torch.tensor([each.trained for each in samples])
-    which = [filled[place] for place in bin_]
-    weight = stamped.weight[which]
-    weight[torch.tensor([place in idle for place in bin_])] = 0.0
     masks = np.concatenate([each.mask for each in samples])
     targets = np.flatnonzero(masks)
     ids = torch.from_numpy(np.concatenate([each.token_ids for each in samples]).astype(np.int64))
@@ -115,8 +129,8 @@ def _joined(
         states=torch.from_numpy(targets - 1),
         targets=ids[targets],
         rollout=torch.from_numpy(_picked([each.logprobs for each in samples], masks)),
-        advantage=stamped.advantage[which].repeat_interleave(counts),
-        weight=weight.repeat_interleave(counts),
+        advantage=torch.zeros(len(targets), dtype=torch.float64),
+        weight=torch.zeros(len(targets), dtype=torch.float64),
         sample=torch.arange(len(samples)).repeat_interleave(counts),
         version=torch.from_numpy(_picked([each.weight_version for each in samples], masks)),
         lengths=tuple(map(len, samples)),

@@ -14,6 +14,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
@@ -23,8 +24,9 @@ from envkit.trajectory.types import Trajectory
 from rltrain.batch.sample import OtherDistribution, Sample
 from rltrain.refused import Refused
 
-STORE = "trajectories"
+STORE: Final = "trajectories"
 """Where a run of envkit has its store."""
+NAME_ONE: Final = "name a store, or the directory of an envkit run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +90,23 @@ class Recorded:
         return [Sample.of(self.store.read(each)) for each in ids]
 
 
+def opened(place: Path) -> Store:
+    """The store at a path, or that of a run's directory.
+
+    Raises:
+        Refused: there is none.
+        OtherSchema: another major version wrote it.
+    """
+    inner = place / STORE
+    try:
+        found = Store(inner if inner.is_dir() else place)
+    except OSError as error:
+        raise Refused(f"{place}: {error.strerror}; {NAME_ONE}") from error
+    if not found.segments:
+        raise Refused(f"{place}: holds no trajectories; {NAME_ONE}")
+    return found
+
+
 def recorded(
     directory: Path, tokenizer: str = "", told: Callable[[int, int], None] | None = None
 ) -> Recorded:
@@ -100,7 +119,7 @@ def recorded(
         Refused: it holds nothing that can be trained on, or something that must not be.
         OtherSchema: it is of another major version.
     """
-    store = _store(directory)
+    store = opened(directory)
     rows: list[Row] = []
     damaged: list[str] = []
     evaluations = 0
@@ -129,14 +148,6 @@ def tokenizer_digest(policy: Path) -> str:
     """As trajectories have it; empty where the policy has no tokenizer."""
     file = policy / "tokenizer.json"
     return hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
-
-
-def _store(directory: Path) -> Store:
-    inner = directory / STORE
-    found = Store(inner if inner.is_dir() else directory)
-    if not found.segments:
-        raise Refused(f"{directory}: no trajectories there; give --out of an envkit run")
-    return found
 
 
 def _row(row: Trajectory, tokenizer: str) -> Row:

@@ -22,6 +22,8 @@ from pydantic import TypeAdapter, ValidationError
 from rltrain.refused import Refused
 
 BY_NAME = "by_name"
+NAME = "name"
+"""The key that chooses a class by its registered name."""
 NEVER = "never"
 
 
@@ -54,7 +56,11 @@ def _table(file: Path) -> dict[str, Any]:
 
 
 def with_settings(table: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
-    """A table with single values set over it; what is no TOML value is taken for text."""
+    """A table with single values set over it; what is no TOML value is taken for text.
+
+    Another ``name`` chooses another class, whose settings begin anew: those of the one before it
+    mean nothing there.
+    """
     whole: dict[str, Any] = {**table}
     for setting in settings:
         path, equals, text = setting.partition("=")
@@ -68,7 +74,10 @@ def with_settings(table: Mapping[str, Any], settings: Sequence[str]) -> dict[str
                 raise Refused(f"--set {setting}: {each} is a value and has nothing in it")
             inner[each] = dict(cast("dict[str, Any]", below))
             inner = inner[each]
-        inner[name] = _value(text)
+        value = _value(text)
+        if name == NAME and inner.get(NAME, value) != value:
+            inner.clear()
+        inner[name] = value
     return whole
 
 
@@ -133,11 +142,11 @@ def _chosen(
     registry: Mapping[str, type[Any]], value: Any, where: str, reasons: Mapping[str, str]
 ) -> Any:
     table = dict(_as_table(value, where))
-    name = table.pop("name", None)
+    name = table.pop(NAME, None)
     if name is None:
         raise Refused(f"{where}: give a name, one of {', '.join(registry)}")
     if name not in registry:
-        raise Refused(f"{where}.name: there is no {name!r}{_nearest(str(name), registry)}")
+        raise Refused(f"{where}.{NAME}: there is no {name!r}{_nearest(str(name), registry)}")
     return made(registry[name], table, where, reasons)
 
 

@@ -142,7 +142,7 @@ def locked(root: Path) -> Generator[None]:
     Raises:
         Refused: another process trains here.
     """
-    with (root / LOCK).open("w") as file:
+    with (root / LOCK).open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

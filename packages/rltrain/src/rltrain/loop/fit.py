@@ -80,8 +80,7 @@ def fit(work: Work, told: Told) -> Ended:
     """Train until the steps are over or somebody wants an end.
 
     Raises:
-        Refused: the policy cannot be loaded, or no checkpoint that is there is whole.
-        Leaks: packed samples see each other in this model.
+        Refused: the policy cannot be loaded or packed, or no checkpoint that is there is whole.
     """
     fit = Fit(work, told)
     step = began = fit.take_up()

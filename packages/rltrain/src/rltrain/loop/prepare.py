@@ -45,7 +45,8 @@ class New:
 
     settings: Settings
     trajectories: Path
-    root: Path
+    root: Path | None
+    """None: it is only looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +86,10 @@ def prepared(asked: New | Again, told: Read) -> Prepared:
     """
     if isinstance(asked, Again):
         return _again(asked, told)
-    expect_free(asked.root)
-    work, dropped = _work(_here(asked.settings), asked.trajectories, asked.root, told)
+    if asked.root is not None:
+        expect_free(asked.root)
+    root = asked.root or Path()
+    work, dropped = _work(_here(asked.settings), asked.trajectories, root, told)
     manifest = _manifest(work, asked.trajectories, dropped)
     return Prepared(work=work, manifest=manifest, new=True)
 
@@ -102,26 +105,37 @@ def _here(settings: Settings) -> Settings:
 def _again(asked: Again, told: Read) -> Prepared:
     manifest = manifest_of(asked.root)
     trajectories = asked.trajectories or Path(manifest.trajectories)
-    work, _ = _work(read(Settings, asked.root / CONFIG), trajectories, asked.root, told)
-    if work.recorded.digest != manifest.data:
-        rows = len(work.recorded.rows)
-        raise Refused(
-            f"{trajectories}: is not what the run was begun on ({rows} rows, {manifest.rows} then);"
-            " name what it was by --trajectories, or begin another run"
-        )
+    settings = read(Settings, asked.root / CONFIG)
+    work, _ = _work(settings, trajectories, asked.root, told, begun_on=manifest)
     return Prepared(work=work, manifest=manifest, new=False)
 
 
+def _expect_same(found: Recorded, manifest: Manifest, trajectories: Path) -> None:
+    if found.digest != manifest.data:
+        counts = f"{len(found.rows)} rows, {manifest.rows} then"
+        raise Refused(
+            f"{trajectories}: is not what the run was begun on"
+            f" ({'; '.join([counts, *found.damaged[:1]])});"
+            " name what it was by --trajectories, or begin another run"
+        )
+
+
 def _work(
-    settings: Settings, trajectories: Path, root: Path, told: Read
+    settings: Settings,
+    trajectories: Path,
+    root: Path,
+    told: Read,
+    begun_on: Manifest | None = None,
 ) -> tuple[Work, dict[str, str]]:
     policy = Path(settings.policy.path)
     config = _model_config("policy.path", policy)
     if settings.objective.terms.kl > 0:
         _model_config("policy.reference", Path(settings.policy.reference))
     found = recorded(trajectories, tokenizer_digest(policy), told)
+    if begun_on is not None:
+        _expect_same(found, begun_on, trajectories)
     groups, dropped = _teachable(settings, found)
-    _expect_fit(settings, [row for each in groups for row in each.rows if row.live])
+    _expect_fit(settings, [row for each in groups for row in each.rows if row.live and row.trained])
     cost, remark = _cost(policy, config)
     work = Work(
         settings=settings,
@@ -154,7 +168,7 @@ def _expect_fit(settings: Settings, rows: Sequence[Row]) -> None:
             f"batch.micro_batch_tokens: {longest.trajectory_id} has {longest.tokens} tokens,"
             f" a micro-batch {cap} at most"
         )
-    bare = [row.trajectory_id for row in rows if row.trained and not row.topk]
+    bare = [row.trajectory_id for row in rows if not row.topk]
     if isinstance(settings.objective.loss, DppoTopk) and bare:
         raise Refused(
             f"objective.loss: dppo_topk needs alternatives, and {bare[0]} has none;"

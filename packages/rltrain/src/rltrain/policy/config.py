@@ -33,8 +33,9 @@ class PolicyConfig:
     """Its directory."""
     dtype: Dtype = "bfloat16"
     """Of the computation; weights and optimizer are float32 (float64 where that is asked for)."""
-    attention: Literal["sdpa", "eager", "flash_attention_2"] = "sdpa"
-    """Of long micro-batches only the last needs no matrix of all pairs of tokens."""
+    attention: Literal["varlen", "sdpa", "eager", "flash_attention_2"] = "varlen"
+    """``varlen``: one packed sample after the other; ``sdpa`` and ``eager`` take a matrix of all
+    pairs of a micro-batch's tokens; ``flash_attention_2`` needs a GPU and its package."""
     logits: Literal["float32", "computed"] = "float32"
     """What the output layer multiplies in: float32, or what the computation is in as engines do."""
     checkpointing: bool = False

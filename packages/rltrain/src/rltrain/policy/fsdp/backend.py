@@ -28,12 +28,13 @@ from rltrain.objective.report import Seen
 from rltrain.objective.terms import kl_to
 from rltrain.objective.types import Alternatives, Tokens
 from rltrain.policy.config import OptimizerConfig, PolicyConfig
-from rltrain.policy.fsdp.leak import expect_apart
+from rltrain.policy.fsdp.leak import Leaks, expect_apart
 from rltrain.policy.fsdp.load import USED, mesh, sharded
 from rltrain.policy.fsdp.scorer import total
 from rltrain.policy.fsdp.whole import weights_of, whole
 from rltrain.policy.fused import Scored
 from rltrain.policy.types import Goal, Stepped
+from rltrain.refused import Refused
 
 _TRAINED = StateDictOptions(ignore_frozen_params=True, strict=False)
 """What is not trained is in the checkpoint that the policy was loaded from."""
@@ -46,14 +47,16 @@ class FsdpBackend:
         """Load a checkpoint and shard it.
 
         Raises:
-            Refused: there is no such checkpoint.
-            Leaks: packed samples see each other in this model.
+            Refused: there is no such checkpoint, or packed samples see each other in its model.
         """
         self._mesh = mesh()
         self._optimizer_config = optimizer
         self._scorer = sharded(policy, self._mesh)
         vocabulary = self._scorer.model.config.get_text_config().vocab_size
-        expect_apart(self._scorer, vocabulary, USED[policy.dtype])
+        try:
+            expect_apart(self._scorer, vocabulary, USED[policy.dtype])
+        except Leaks as error:
+            raise Refused(f"policy.path: {policy.path}: cannot be packed: {error}") from error
         self._scorer.reshard()  # as in `score`
         self._trained = [each for each in self._scorer.parameters() if each.requires_grad]
         self._optimizer = torch.optim.AdamW(

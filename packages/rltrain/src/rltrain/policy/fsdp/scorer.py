@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from rltrain.batch.micro import MicroBatch
+from rltrain.policy.fsdp.attention import VARLEN
 from rltrain.policy.fused import fused
 
 
@@ -41,12 +42,18 @@ class Scorer(nn.Module):
             input_ids=batch.ids[None],
             position_ids=batch.positions[None],
             use_cache=False,
+            **self._more(batch),
         ).last_hidden_state[0]
         states, weight = hidden[batch.states], self.model.get_output_embeddings().weight
         if self._wide and states.dtype != torch.float64:
             states, weight = states.float(), weight.float()
         logp, entropy = fused(states, weight, batch.targets, temperature=batch.temperature)
         return Passed(logp, entropy, _alternatives(states, weight, batch, logp))
+
+    def _more(self, batch: MicroBatch) -> dict[str, Any]:
+        """What an attention of ours is told of samples."""
+        own = self.model.config._attn_implementation == VARLEN
+        return {"lengths": batch.lengths} if own else {}
 
     @property
     def layers(self) -> list[nn.Module]:
