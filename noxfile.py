@@ -267,7 +267,8 @@ def harbor(session: nox.Session, tally: Tally) -> None:
 def engine(session: nox.Session, tally: Tally) -> None:
     """What trains, and what samples from vLLM, which is served from the trainer's environment."""
     trainer = trainer_environment(session)
-    pytest(session, tally, trainer, "trainer", "trainer", "packages/rltrain/tests")
+    one = {"OMP_NUM_THREADS": "1"}  # threads that wait for each other wait long beside another lane
+    pytest(session, tally, trainer, "trainer", "trainer", "packages/rltrain/tests", **one)
     served_by = {"ENVKIT_TEST_ENGINE_PYTHON": str(trainer / "python")}
     folder = developer_environment(session)
     pytest(session, tally, folder, "engine", "engine", "tests/engine", **served_by)

@@ -64,11 +64,9 @@ def root(
     """Options that come before a command."""
 
 
-app.command("report")(report)
-app.command()(fit)
-app.command()(export)
+for _command in (check, fit, report, export):
+    app.command()(_command)
 app.command("tiny-policy")(tiny_policy)
-app.command("check")(check)
 for _name, _purpose in PLANNED.items():
     app.command(_name, help=f"Not built yet: {_purpose}.")(not_built(_name))
 

@@ -32,7 +32,7 @@ NAN = float("nan")
 def fit(
     recipe: Annotated[
         str | None,
-        typer.Argument(metavar="[RECIPE]", help="A TOML file, or tiny-cpu, overfit, …"),
+        typer.Argument(metavar="RECIPE", help="A TOML file, or tiny-cpu, overfit, …"),
     ] = None,
     trajectories: Annotated[
         Path | None,

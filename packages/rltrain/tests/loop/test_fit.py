@@ -116,6 +116,25 @@ def test_what_is_asked_is_on_disk_before_the_first_step_and_numbers_after_each(
     assert list((root / "tensorboard").iterdir())
 
 
+def test_log_probs_are_compared_once_where_no_row_says_which_weights_sampled(
+    policy: Path, tmp_path: Path
+) -> None:
+    """Then the policy is taken for the one that sampled, until its first step."""
+
+    def unsaid(row: Trajectory) -> Trajectory:
+        stream = row.episode.stream
+        unknown = replace(stream, weight_version=stream.weight_version * 0 - 1)
+        return replace(row, episode=replace(row.episode, stream=unknown))
+
+    recorded.record(tmp_path / "store", policy, recorded.Asked(groups=4, samples=4), change=unsaid)
+    runs.begun(policy, tmp_path / "store", tmp_path / "run", "batch.prompts=2")
+    first, second = (each.numbers for each in read_metrics(tmp_path / "run/metrics.jsonl").steps)
+    assert first["logprob/difference"] is not None
+    assert first["logprob/difference"] < 1e-5
+    assert first["staleness/unknown"] == second["staleness/unknown"] == 1.0
+    assert second["logprob/difference"] is None
+
+
 def test_kl_keeps_the_policy_near_its_reference(policy: Path, store: Path, tmp_path: Path) -> None:
     """By how much the log-probs of what was said move, with the term and without."""
     began, off = logprobs(policy, store), dict[float, float]()

@@ -127,7 +127,7 @@ def test_the_gate_is_synchronous_and_trains_on_all_of_its_tasks_in_every_step() 
 def test_the_tiny_run_needs_no_gpu() -> None:
     settings = recipe("tiny-cpu")
     assert settings.cluster is None
-    assert (settings.policy.dtype, settings.policy.attention) == ("float32", "sdpa")
+    assert (settings.policy.dtype, settings.policy.attention) == ("float32", "varlen")
     assert (settings.batch.prompts, settings.batch.samples) == (8, 8)
     assert settings.optimizer.learning_rate == 5e-4
     assert settings.optimizer.warmup_steps > 0

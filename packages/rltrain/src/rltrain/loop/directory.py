@@ -22,9 +22,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from envkit.durable import write_durably
 from rltrain.refused import Refused
+from rltrain.track.run import MANIFEST, SETTINGS
 
-CONFIG: Final = "config.toml"
-MANIFEST: Final = "run.json"
+CONFIG: Final = SETTINGS
 CHECKPOINTS: Final = "checkpoints"
 LOCK: Final = ".lock"
 NAMED: Final = ("rltrain", "envkit", "torch", "transformers", "peft", "numpy")

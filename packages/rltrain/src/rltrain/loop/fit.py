@@ -144,7 +144,7 @@ class Fit:
         self._goal = Goal(loss=settings.objective.loss, terms=settings.objective.terms)
         self._backend: Backend = FsdpBackend(settings.policy, settings.optimizer)
         self._reference = _reference(settings)
-        self._version = max(work.recorded.version, 0)
+        self._version = work.recorded.version  # the policy is taken for the newest that sampled
         self._checkpoints = Checkpoints(
             work.root / CHECKPOINTS,
             data=work.recorded.digest,
