@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from rltrain.loop.directory import Manifest
-    from rltrain.loop.fit import Ended
     from rltrain.loop.prepare import Again, New, Prepared
     from rltrain.loop.settings import Settings
+    from rltrain.loop.types import Ended
 
 NAN = float("nan")
 
@@ -202,7 +202,7 @@ class Screen:
             f"{manifest.rows} trajectories, {manifest.groups} groups to learn from"
             f"{_left_out(manifest)}"
         )
-        if dry_run and self._as_json:
+        if dry_run and self._as_json and not self._quiet:
             print(json.dumps(manifest.model_dump()))
         self._bars.update(self._bar, description="loading the policy", completed=0, total=None)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from rltrain.config.read import read
-from rltrain.loop.fit import Ended
 from rltrain.loop.prepare import Again, New, prepared
 from rltrain.loop.run import run
 from rltrain.loop.settings import Settings
+from rltrain.loop.types import Ended
 
 
 @dataclass

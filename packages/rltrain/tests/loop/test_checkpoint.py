@@ -3,12 +3,18 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from rltrain.policy.config import OptimizerConfig, PolicyConfig
+from rltrain.policy.fsdp.backend import FsdpBackend
+from rltrain.policy.ranks import joined
 from rltrain.refused import Refused
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -132,3 +138,34 @@ def test_one_of_other_trajectories_is_refused(run: Path) -> None:
     commit.write_text(text[:start] + "0" * 64 + text[start + 64 :], "utf-8")
     with pytest.raises(Refused, match="is of other trajectories"):
         runs.resumed(run)
+
+
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """As where a disk is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_one_that_cannot_be_written_is_one_line_and_harms_none_before_it(run: Path) -> None:
+    spoil(shard(run, 6), 9)
+    before = shard(run, 4).read_bytes()
+    with (
+        files_of_at_most(20_000),
+        pytest.raises(Refused, match=r"cannot be written: .*; make room"),
+    ):
+        runs.resumed(run)
+    assert shard(run, 4).read_bytes() == before
+    assert runs.resumed(run).step == 6
+
+
+def test_one_of_another_policy_is_refused(run: Path, tmp_path: Path) -> None:
+    wider = recorded.policy(tmp_path / "wider", hidden_size=64)
+    with joined():
+        backend = FsdpBackend(PolicyConfig(path=str(wider), dtype="float32"), OptimizerConfig())
+        with pytest.raises(Refused, match="state: is not of this policy: "):
+            backend.restore(run / "checkpoints/step-00000006/state")

@@ -25,8 +25,8 @@ from rltrain.cli_edge import edge
 from rltrain.cli_fit import Asked, one_rank, plain, told
 from rltrain.config.read import made
 from rltrain.loop.directory import manifest_of
-from rltrain.loop.fit import Ended
 from rltrain.loop.settings import Settings
+from rltrain.loop.types import Ended
 from rltrain.recipes import recipe_file
 from rltrain.refused import Refused
 
@@ -159,7 +159,7 @@ WHOLE = (*POLICY, *STORE, *RUN)
         ),
         (
             ("--policy", "empty", *STORE, *RUN),
-            "policy.path: {place}/empty: no config.json of a model can be read there",
+            "policy.path: {place}/empty: no config.json can be read there; name a checkpoint",
         ),
         (
             (*POLICY, "--trajectories", "empty", *RUN),

@@ -121,3 +121,14 @@ def test_a_policy_that_was_changed_for_another_is_refused(place: Path, tmp_path:
     with pytest.raises(Refused, match=r"policy\.path: .* has other weights than when the run"):
         export(tmp_path / "run", tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_what_is_passed_over_is_not_said_where_programs_read(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Path(shutil.copytree(place / "run", tmp_path / "run"))
+    (run / "checkpoints/step-00000003/commit.json").unlink()
+    assert export(run, tmp_path / "out").step == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "step-00000003: commit.json cannot be read" in said.err

@@ -234,7 +234,7 @@ def test_trajectories_may_have_been_moved_and_merged(place: Path, tmp_path: Path
         (["policy.path=/nowhere"], "policy.path: /nowhere: no config.json of a model can be read"),
         (
             ["objective.terms.kl=0.1", "policy.reference=/nowhere"],
-            "policy.reference: /nowhere: no config.json of a model can be read there",
+            "policy.reference: /nowhere: no config.json can be read there; name a checkpoint",
         ),
     ],
 )
@@ -252,7 +252,7 @@ def test_a_config_that_is_none_of_a_model_is_refused(
 ) -> None:
     (tmp_path / "config.json").write_text(text, "utf-8")
     said = refused(asked(place, tmp_path / "run", f"policy.path={tmp_path}"))
-    assert said == f"policy.path: {tmp_path}: no config.json of a model can be read there"
+    assert said == f"policy.path: {tmp_path}: no config.json can be read there; name a checkpoint"
 
 
 SPOILT: list[tuple[Callable[[Trajectory], Trajectory], list[str], str]] = [

@@ -90,3 +90,14 @@ def test_a_report_needs_neither_torch_nor_arrow(made: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert (made / "report.html").exists()
+
+
+def test_a_run_of_envkit_is_no_run_and_nothing_is_left_in_it(tmp_path: Path) -> None:
+    """It has a run.json, too."""
+    (tmp_path / "run.json").write_text("{}", "utf-8")
+    done = CliRunner().invoke(app, ["report", str(tmp_path)])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.endswith(
+        "holds no config.toml; name a directory that rltrain fit has written\n"
+    )
+    assert [each.name for each in tmp_path.iterdir()] == ["run.json"]

@@ -110,12 +110,14 @@ def test_numbers_are_short(value: float, words: str) -> None:
 
 
 def test_a_run_without_a_step_is_a_run(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("")
     (tmp_path / "run.json").write_text("{}")
     assert read_run(tmp_path).steps == []
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "[" * 100_000])
 def test_a_damaged_manifest_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.toml").write_text("")
     (tmp_path / "run.json").write_text(text)
     with pytest.raises(Refused, match=r"run\.json: is no JSON"):
         read_run(tmp_path)

@@ -9,6 +9,7 @@ Contract: it is there whole or not at all. Whatever the policy's directory has b
 from __future__ import annotations
 
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -53,11 +54,16 @@ def export(root: Path, out: Path, step: int | None = None) -> Exported:
     settings = read(Settings, root / CONFIG)
     expect_unchanged(settings, manifest)
     with joined():
-        checkpoints = Checkpoints(root / CHECKPOINTS, data=manifest.data, keep=1, told=print)
+        checkpoints = Checkpoints(root / CHECKPOINTS, data=manifest.data, keep=1, told=_say)
         kept = _chosen(checkpoints, root, step)
         backend = FsdpBackend(settings.policy, settings.optimizer)
         backend.restore(kept.directory / STATE)
         return _written(settings, backend, out, kept.commit.step)
+
+
+def _say(line: str) -> None:
+    """To a person, beside what is printed for programs."""
+    print(line, file=sys.stderr)
 
 
 def _chosen(checkpoints: Checkpoints, root: Path, step: int | None) -> Kept:

@@ -9,71 +9,26 @@ deterministic. All ranks call it together; only rank 0 writes numbers and speaks
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from rltrain.batch.cost import Cost
 from rltrain.batch.micro import MicroBatch, cut
 from rltrain.batch.schedule import Schedule
-from rltrain.batch.source import Group, Recorded
 from rltrain.batch.stamp import Stamped, stamp
-from rltrain.loop.checkpoint import Checkpoints
+from rltrain.loop.checkpoint import STATE, Checkpoints
 from rltrain.loop.directory import CHECKPOINTS
 from rltrain.loop.figures import figures
+from rltrain.loop.numbers import Numbers
 from rltrain.loop.seconds import Seconds
 from rltrain.loop.settings import Settings
 from rltrain.loop.stopping import stop_wished
+from rltrain.loop.types import Ended, Told, Work
 from rltrain.objective.loss.clipped import Tis
 from rltrain.policy.fsdp.backend import FsdpBackend
 from rltrain.policy.ranks import any_rank, seed_step
 from rltrain.policy.types import Backend, Goal
-from rltrain.track.boards import Boards, open_boards
-from rltrain.track.metrics import METRICS, Metrics, cut_after
-
-
-class Told(Protocol):
-    """Who hears of a run while it goes on."""
-
-    def line(self, text: str) -> None:
-        """Something that a person should know."""
-        ...
-
-    def step(self, step: int, steps: int, numbers: dict[str, float]) -> None:
-        """A step was taken."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """How a run ended."""
-
-    step: int
-    """Steps that were taken, those before a resumption among them."""
-    steps: int
-    """Steps there are."""
-    resumed_at: int
-    interrupted: bool
-    checkpoint: Path | None
-    last: dict[str, float]
-    """Numbers of the last step that was taken now."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """What is trained on what, and where."""
-
-    settings: Settings
-    recorded: Recorded
-    groups: Sequence[Group]
-    """That steps are taken on."""
-    cost: Cost
-    root: Path
-    """The run's directory."""
-    remarks: tuple[str, ...] = ()
-    """What a person should know of the data before it is trained on."""
 
 
 def fit(work: Work, told: Told) -> Ended:
@@ -82,56 +37,29 @@ def fit(work: Work, told: Told) -> Ended:
     Raises:
         Refused: the policy cannot be loaded or packed, or no checkpoint that is there is whole.
     """
-    fit = Fit(work, told)
-    step = began = fit.take_up()
+    run = Fit(work, told)
+    step = began = run.take_up()
     with ExitStack() as stack:
         stopping = stack.enter_context(stop_wished(told.line))
-        numbers = stack.enter_context(fit.numbers(after=began))
+        numbers = stack.enter_context(run.numbers(after=began))
         last: dict[str, float] = {}
         stopped = False
-        while step < len(fit.schedule) and not stopped:
-            last = fit.step(step)
+        while step < len(run.schedule) and not stopped:
+            last = run.step(step)
             step += 1
             numbers.log(step, last)
-            told.step(step, len(fit.schedule), last)
+            told.step(step, len(run.schedule), last)
             stopped = any_rank(stopping())
-            if stopped or fit.due(step):
-                fit.keep(step, numbers)
+            if stopped or run.due(step):
+                run.keep(step, numbers)
     return Ended(
         step=step,
-        steps=len(fit.schedule),
+        steps=len(run.schedule),
         resumed_at=began,
-        interrupted=stopped and step < len(fit.schedule),
-        checkpoint=fit.kept,
+        interrupted=stopped and step < len(run.schedule),
+        checkpoint=run.kept,
         last=last,
     )
-
-
-class Numbers:
-    """Where the numbers of steps go; nowhere on ranks but the first."""
-
-    def __init__(self, metrics: Metrics | None, boards: Boards | None) -> None:
-        self._metrics, self._boards = metrics, boards
-
-    def log(self, step: int, numbers: dict[str, float]) -> None:
-        """Those of one step."""
-        if self._metrics is not None:
-            self._metrics.log(step, numbers)
-        if self._boards is not None:
-            self._boards.log(step, numbers)
-
-    def sync(self) -> None:
-        """Put them on the disk."""
-        if self._metrics is not None:
-            self._metrics.sync()
-
-    def __enter__(self) -> Numbers:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        for each in (self._metrics, self._boards):
-            if each is not None:
-                each.close()
 
 
 class Fit:
@@ -166,18 +94,15 @@ class Fit:
         kept = self._checkpoints.newest()
         if kept is None:
             return 0
-        self._backend.restore(kept.directory / "state")
+        self._backend.restore(kept.directory / STATE)
         self.kept = kept.directory
         return kept.commit.step
 
     def numbers(self, after: int) -> Numbers:
-        """Numbers of the steps after this one; those of steps that are taken again are cut off."""
+        """Where those of the steps after this one go."""
         if self._backend.rank != 0:
-            return Numbers(None, None)
-        root = self._work.root
-        cut_after(root / METRICS, after)
-        boards = open_boards(root, self._told.line, after=after or None)
-        return Numbers(Metrics(root / METRICS), boards)
+            return Numbers()
+        return Numbers.after(after, self._work.root, self._work.settings, self._told.line)
 
     def step(self, step: int) -> dict[str, float]:
         """Take the step of this number, from 0; what it told."""

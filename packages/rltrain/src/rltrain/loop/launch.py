@@ -25,6 +25,7 @@ from rltrain.policy.ranks import MEETING
 from rltrain.refused import Refused
 
 REFUSED: Final = 2
+INTERRUPTED: Final = 130
 SPAWN: Final = "torch.multiprocessing.spawn"
 SAID: Final = "said-{}"
 """File of a rank that was refused."""
@@ -98,4 +99,6 @@ def _rank(
     except Refused as error:
         (place / SAID.format(number)).write_text(str(error), "utf-8")
         status = REFUSED
+    except KeyboardInterrupt:  # which whoever started this process takes for a good end
+        status = INTERRUPTED
     sys.exit(status)

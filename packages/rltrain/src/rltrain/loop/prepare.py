@@ -27,8 +27,8 @@ from rltrain.loop.directory import (
     now,
     versions,
 )
-from rltrain.loop.fit import Work
 from rltrain.loop.settings import Settings
+from rltrain.loop.types import Work
 from rltrain.objective.advantage import NotAboveZero
 from rltrain.objective.loss.dppo import DppoTopk
 from rltrain.refused import Refused
@@ -185,7 +185,7 @@ def _expect_one_temperature(rows: Sequence[Row]) -> None:
 
 
 def _model_config(setting: str, policy: Path) -> dict[str, Any]:
-    refused = Refused(f"{setting}: {policy}: no config.json of a model can be read there")
+    refused = Refused(f"{setting}: {policy}: no config.json can be read there; name a checkpoint")
     try:
         found = json.loads((policy / "config.json").read_text("utf-8"))
     except (OSError, ValueError) as error:

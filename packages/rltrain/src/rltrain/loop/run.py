@@ -9,9 +9,10 @@ from contextlib import ExitStack, contextmanager
 
 from rltrain.config.show import shown
 from rltrain.loop.directory import begin, expect_free, locked, make
-from rltrain.loop.fit import Ended, Told, fit
+from rltrain.loop.fit import fit
 from rltrain.loop.origin import expect_unchanged, weights
 from rltrain.loop.prepare import Prepared
+from rltrain.loop.types import Ended, Told
 from rltrain.policy.ranks import all_of, joined, me
 from rltrain.refused import Refused
 

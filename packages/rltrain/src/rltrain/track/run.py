@@ -53,8 +53,9 @@ def read_run(path: Path) -> Run:
     """
     path = path.absolute()
     metrics = path / METRICS
-    if not metrics.exists() and not (path / MANIFEST).exists():
-        raise Refused(f"{path}: holds no {MANIFEST}; name a directory that rltrain fit has written")
+    if not metrics.exists() and not all((path / each).exists() for each in (MANIFEST, SETTINGS)):
+        missing = SETTINGS if (path / MANIFEST).exists() else MANIFEST  # envkit has a run.json too
+        raise Refused(f"{path}: holds no {missing}; name a directory that rltrain fit has written")
     history = read_metrics(metrics) if metrics.exists() else History(steps=())
     settings = _text(path / SETTINGS)
     return Run(path=path, history=history, settings=settings, manifest=_manifest(path / MANIFEST))

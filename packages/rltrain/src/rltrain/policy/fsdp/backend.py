@@ -17,6 +17,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch import Tensor
+from torch.distributed.checkpoint import CheckpointException
 from torch.distributed.checkpoint.state_dict import (
     StateDictOptions,
     get_state_dict,
@@ -127,17 +128,27 @@ class FsdpBackend:
         yield from weights_of(self._scorer.model)
 
     def save(self, directory: Path) -> None:
-        """Leave everything that another step depends on, each rank its part."""
-        dcp.save(self._state(), checkpoint_id=directory)
+        """Leave everything that another step depends on, each rank its part.
+
+        Raises:
+            Refused: it cannot be written.
+        """
+        try:
+            dcp.save(self._state(), checkpoint_id=directory)
+        except CheckpointException as error:
+            raise Refused(f"{directory}: cannot be written: {_first(error)}; make room") from error
 
     def restore(self, directory: Path) -> None:
         """Be what `save` left, on as many ranks or on others.
 
         Raises:
-            CheckpointException: it is no such directory, or not of this model.
+            Refused: it is no such directory, or not of this model.
         """
         state = self._state()
-        dcp.load(state, checkpoint_id=directory)
+        try:
+            dcp.load(state, checkpoint_id=directory)
+        except CheckpointException as error:
+            raise Refused(f"{directory}: is not of this policy: {_first(error)}") from error
         set_state_dict(
             self._scorer,
             self._optimizer,
@@ -177,6 +188,11 @@ class FsdpBackend:
         config = self._optimizer_config
         risen = (self._steps + 1) / config.warmup_steps if config.warmup_steps else 1.0
         return config.learning_rate * min(1.0, risen)
+
+
+def _first(error: CheckpointException) -> str:
+    """What the first of the ranks that failed has to say."""
+    return str(next(iter(error.failures.values()))[0]).partition("\n")[0]
 
 
 def tokens_of(batch: MicroBatch, logp: Tensor, topk: Tensor | None) -> Tokens:
