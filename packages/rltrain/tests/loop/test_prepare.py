@@ -231,7 +231,7 @@ def test_trajectories_may_have_been_moved_and_merged(place: Path, tmp_path: Path
             ['objective.loss={name="dppo_topk"}'],
             "objective.loss: dppo_topk needs alternatives, and task-0__000 has none; record with",
         ),
-        (["policy.path=/nowhere"], "policy.path: /nowhere: no config.json of a model can be read"),
+        (["policy.path=/nowhere"], "policy.path: /nowhere: no config.json can be read"),
         (
             ["objective.terms.kl=0.1", "policy.reference=/nowhere"],
             "policy.reference: /nowhere: no config.json can be read there; name a checkpoint",
