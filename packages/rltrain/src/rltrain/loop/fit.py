@@ -10,25 +10,17 @@ deterministic. All ranks call it together; only rank 0 writes numbers and speaks
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from rltrain.batch.micro import MicroBatch, cut
 from rltrain.batch.schedule import Schedule
-from rltrain.batch.stamp import Stamped, stamp
 from rltrain.loop.checkpoint import STATE, Checkpoints
 from rltrain.loop.directory import CHECKPOINTS
-from rltrain.loop.figures import figures
+from rltrain.loop.learner import Learner
 from rltrain.loop.numbers import Numbers
 from rltrain.loop.seconds import Seconds
-from rltrain.loop.settings import Settings
 from rltrain.loop.stopping import stop_wished
 from rltrain.loop.types import Ended, Told, Work
-from rltrain.objective.loss.clipped import Tis
-from rltrain.policy.fsdp.backend import FsdpBackend
-from rltrain.policy.ranks import any_rank, seed_step
-from rltrain.policy.types import Backend, Goal
+from rltrain.policy.ranks import any_rank
 
 
 def fit(work: Work, told: Told) -> Ended:
@@ -69,9 +61,8 @@ class Fit:
         settings = work.settings
         self._work, self._told = work, told
         self._seconds = Seconds()
-        self._goal = Goal(loss=settings.objective.loss, terms=settings.objective.terms)
-        self._backend: Backend = FsdpBackend(settings.policy, settings.optimizer)
-        self._reference = _reference(settings)
+        self._learner = Learner(settings, work.cost, self._seconds)
+        self._backend = self._learner.backend
         self._version = work.recorded.version  # the policy is taken for the newest that sampled
         self._checkpoints = Checkpoints(
             work.root / CHECKPOINTS,
@@ -106,18 +97,11 @@ class Fit:
 
     def step(self, step: int) -> dict[str, float]:
         """Take the step of this number, from 0; what it told."""
-        work, part = self._work, self._seconds.part
-        seed_step(work.settings.run.seed, step, self._backend.rank)
-        with part("read"):
+        work = self._work
+        with self._seconds.part("read"):
             samples = work.recorded.samples(self.schedule.batch(step))
-        with part("stamp"):
-            stamped = stamp(work.settings.objective, samples)
-            mine = self._cut(stamped)
-        with part("score"):
-            mine = [self._scored(each) for each in mine]
-        with part("step"):
-            stepped = self._backend.step(mine, self._goal) if mine else None
-        return {**figures(stamped, stepped, self._version + step), **self._seconds.told()}
+        numbers = self._learner.learn(step, samples, self._version + step)
+        return {**numbers, **self._seconds.told()}
 
     def due(self, step: int) -> bool:
         """Whether there is a checkpoint after so many steps."""
@@ -128,24 +112,3 @@ class Fit:
         with self._seconds.part("checkpoint"):
             numbers.sync()
             self.kept = self._checkpoints.save(self._backend, step)
-
-    def _cut(self, stamped: Stamped) -> list[MicroBatch]:
-        cap = self._work.settings.batch.micro_batch_tokens
-        parts = cut(stamped, self._work.cost, cap=cap, ranks=self._backend.ranks)
-        return parts[self._backend.rank]
-
-    def _scored(self, batch: MicroBatch) -> MicroBatch:
-        """With the log-probs of other policies that the goal asks for."""
-        more: dict[str, Any] = {}
-        if self._reference is not None:
-            more["reference"] = self._reference.score(batch).logp
-        if isinstance(self._goal.loss, Tis):
-            more["old"] = self._backend.score(batch).logp
-        return replace(batch, **more)
-
-
-def _reference(settings: Settings) -> Backend | None:
-    if settings.objective.terms.kl <= 0:
-        return None
-    policy = replace(settings.policy, path=settings.policy.reference, lora=None)
-    return FsdpBackend(policy, settings.optimizer)
