@@ -37,7 +37,7 @@ def serve(world: Path, servers: str, *, stdio: bool, port: int) -> None:
             the port is taken.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a client's way to end us; clean up
-    with _documents(world) as (root, apps_data, is_copy):
+    with _documents(world) as (root, apps_data, is_copy, tools):
         names = _names(servers)
         if not is_copy:
             _check_read_only(world, names)
@@ -45,6 +45,7 @@ def serve(world: Path, servers: str, *, stdio: bool, port: int) -> None:
             root=root,
             apps_data=apps_data,
             servers=names,
+            tools=tools,
             token=secrets.token_urlsafe(24),
             read_only=not is_copy,
             command_root=str(root),
@@ -78,19 +79,20 @@ def _check_read_only(directory: Path, names: tuple[str, ...]) -> None:
 
 
 @contextlib.contextmanager
-def _documents(world: Path) -> Generator[tuple[Path, Path, bool]]:
-    """(documents, data of the apps, whether they are a copy)."""
+def _documents(world: Path) -> Generator[tuple[Path, Path, bool, tuple[str, ...]]]:
+    """(documents, data of the apps, whether they are a copy, the tools of a world that has few)."""
     if not world.is_dir():
         raise HarnessError(f"{world}: no such directory; name a world or a directory of documents")
     with tempfile.TemporaryDirectory(prefix="mcp-world-") as folder:
         copy = Path(folder)
         if (world / WORLD_FILE).is_file():
-            made = materialize(load_world_dir(world), cache_directory())
+            read = load_world_dir(world)
+            made = materialize(read, cache_directory())
             for part in ("filesystem", "apps_data"):
                 shutil.copytree(made / part, copy / part, copy_function=_copy)
-            yield copy / "filesystem", copy / "apps_data", True
+            yield copy / "filesystem", copy / "apps_data", True, read.tools
         else:
-            yield world.resolve(), copy, False
+            yield world.resolve(), copy, False, ()
 
 
 def _copy(source: str, target: str) -> str:

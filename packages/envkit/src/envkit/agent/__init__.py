@@ -23,6 +23,8 @@ repair       what is wrong with a turn, and what the model is told of it
 observe      a result that is too long, as its head and its tail
 show         the answers to one turn, as the tokens that follow it
 history      what an episode has come to so far
+journal      the same on the disk, as it goes on
+resumed      an episode that goes on where a killed one was
 loop         prompt, then sample, parse, act, observe until something ends it
 prompt       the messages an episode begins with
 loaded       templates and parsers, loaded once a process

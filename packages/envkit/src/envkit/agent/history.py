@@ -91,18 +91,21 @@ class History:
             )
         )
 
-    def observed(self, ids: Sequence[int], cut_tokens: Mapping[str, int], told: str) -> None:
-        """What follows the last turn, with what of each call's result the model does not see."""
+    def observed(self, ids: Sequence[int], cut_tokens: Mapping[str, int], told: str) -> str:
+        """What follows the last turn, with what of each call's result the model does not see.
+
+        Returns the sha256 of its ids.
+        """
         turn, now = len(self.turns) - 1, self.turns[-1]
         now.told = told
         if not now.acted:
-            self.stream.harness(ids, turn)
-            return
+            return self.stream.harness(ids, turn)
         digest = self.stream.tool(ids, turn)
         for at in range(len(self._calls) - len(now.acted), len(self._calls)):
             call = self._calls[at]
             cut = cut_tokens.get(call.call_id, 0)
             self._calls[at] = replace(call, observation_sha256=digest, cut_tokens=cut)
+        return digest
 
     def episode(self, stop: Stop, account: Account) -> Episode:
         """All of it, as it stands."""

@@ -102,6 +102,10 @@ class Account:
         owned = observation.model_owned
         self._add(tool_calls=1, **{"own_s" if owned else "waited_s": observation.seconds})
 
+    def aged(self, seconds: float) -> None:
+        """The episode is so much older: what was sampled before it was killed took its time."""
+        self._began -= seconds
+
     def waited(self, seconds: float) -> None:
         """The episode waited for something that is not the model's."""
         self._add(waited_s=seconds)

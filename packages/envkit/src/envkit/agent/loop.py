@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from envkit.agent.history import Acted, History
+from envkit.agent.journal import Diary, NoDiary
 from envkit.agent.limits import Account
 from envkit.agent.repair import FINAL_ANSWER, Problem, problem_of, read
 from envkit.agent.show import Answers
@@ -61,6 +62,7 @@ class Loop:
     name: str = "episode"
     """Begins the ids of its requests: unique among the episodes that share an engine."""
     hooks: Hooks = Hooks()
+    diary: Diary = field(default_factory=NoDiary)
     history: History = field(default_factory=History)
 
     async def run(self, messages: Sequence[Message]) -> Stop:
@@ -85,6 +87,7 @@ class Loop:
         if self.account.room(len(stream)) < 1:
             most = self.account.limits.context_tokens
             raise HarnessError(f"the prompt has {len(stream)} tokens, the context takes {most}")
+        self.diary.begun(stream.prompt.ids, self.sampling)
 
     async def _turn(self) -> Stop | None:
         length = len(self.history.stream)
@@ -109,6 +112,7 @@ class Loop:
             raise EngineError(f"turn {turn}: the engine gave the request up")
         self.history.sampled(sampled, began)
         self.account.sampled(sampled)
+        self.diary.sampled(turn, sampled)
         return sampled
 
     def _parse(self, sampled: Sampled) -> tuple[Parsed, Problem | None]:
@@ -139,7 +143,10 @@ class Loop:
             stop = None if call.name == FINAL_ANSWER else self.account.may_call()
             if stop:
                 return stop
-            seen = await self._carry_out(replace(call, call_id=f"call-{turn}-{number}"))
+            call = replace(call, call_id=f"call-{turn}-{number}")
+            if call.name != FINAL_ANSWER:
+                self.diary.intends(turn, call)
+            seen = await self._carry_out(call)
             if seen.final is not None:
                 self.history.final_answer = seen.final
                 return Stop.FINAL
@@ -172,7 +179,7 @@ class Loop:
         ids = self._nudged(answers, ids, turn)
         if len(ids) >= self.account.room(len(stream)):
             return Stop.CONTEXT
-        self.history.observed(ids, answers.cut_tokens, answers.told)
+        self.diary.observed(turn, self.history.observed(ids, answers.cut_tokens, answers.told))
         return None
 
     def _nudged(self, answers: Answers, ids: list[int], turn: int) -> list[int]:

@@ -27,12 +27,14 @@ from envkit import __version__
 from envkit.agent.engine import open_engine
 from envkit.agent.engine.asked import is_plain
 from envkit.agent.history import Acted, History
+from envkit.agent.journal import JOURNAL_NAME, Journal, read_journal
 from envkit.agent.limits import Account
 from envkit.agent.loaded import Voice
 from envkit.agent.loop import Hooks, Loop
 from envkit.agent.mcp_client import Endpoint
 from envkit.agent.prompt import SYSTEM_DIGEST, opening
 from envkit.agent.replay import FINAL_ANSWER, ForgetsTools, HasToolEndpoint
+from envkit.agent.resumed import Resumed
 from envkit.agent.settings import ModelSettings
 from envkit.agent.told import told
 from envkit.agent.toolbelt.box import Box
@@ -69,6 +71,7 @@ class ModelAgent(BaseAgent):
         self._belt_name = self._settings.toolbelt
         self._history = History()
         self._account = Account(limits=self._settings.limits)
+        self._journal: Journal | None = None
 
     @staticmethod
     @override
@@ -99,13 +102,15 @@ class ModelAgent(BaseAgent):
         self._account = Account(limits=self._settings.limits, evaluation=self._settings.evaluation)
         try:
             async with self._parts(environment) as (engine, belt):
-                loop = self._loop(engine, belt)
+                loop = self._going_on(self._loop(engine, belt))
                 stop = await loop.run(opening(instruction))
                 await self._answer(environment)
         except asyncio.CancelledError:
             stop = self._account.cut_short() if stop is Stop.FAULT else stop
             raise
         finally:
+            if self._journal:
+                self._journal.close()
             self._leave(stop, instruction)
             used = self._account.used
             context.metadata = {"stop": stop.value, "turns": used.turns}
@@ -127,6 +132,16 @@ class ModelAgent(BaseAgent):
             hooks=Hooks(acted=self._log, waits=rest, turn=lambda calls: turn(calls + 1)),
             history=self._history,
         )
+
+    def _going_on(self, loop: Loop) -> Loop:
+        """The loop with its journal, and with the past of an attempt that was killed."""
+        if self._settings.journal:
+            loop.diary = self._journal = Journal.create(self.logs_dir / JOURNAL_NAME)
+        if directory := self._settings.resume_from:
+            past = read_journal(Path(directory, self.logs_dir.name, JOURNAL_NAME))
+            resumed = Resumed(past, loop.engine, loop.diary, self._account.aged)
+            loop.engine, loop.diary = resumed, resumed
+        return loop
 
     @property
     def _trial(self) -> str:

@@ -48,6 +48,10 @@ class ModelSettings:
     budgets: Budgets = field(default_factory=Budgets)
     expected_tools: tuple[str, ...] = ()
     """All that the trial's servers may list; nothing where the world does not say."""
+    journal: bool = False
+    """Keep each turn on the disk as it is sampled, so that a killed episode can go on."""
+    resume_from: str = ""
+    """Directory of the attempt of this trial that was killed, to go on where it was."""
 
     @classmethod
     def read(

@@ -47,7 +47,8 @@
     ├── TaskError                 task       no     no     no
     ├── HarnessError              harness    no     yes    no
     │   ├── PromptTooLong         harness    no     yes    no
-    │   └── TemplateRefused       harness    no     no     no
+    │   ├── TemplateRefused       harness    no     no     no
+    │   └── ReplayDiffers         harness    yes    no     no
     ├── ModelFault                model      no     yes    YES
     │   ├── OutOfMemory           model      no     yes    YES
     │   ├── ProcessLimit          model      no     yes    YES
@@ -102,6 +103,7 @@ from envkit.fault.errors import (
     ProcessLimit,
     PromptAltered,
     PromptTooLong,
+    ReplayDiffers,
     RewardMissing,
     RewardUnreadable,
     SandboxDied,
@@ -166,6 +168,7 @@ __all__ = [
     "ProcessLimit",
     "PromptAltered",
     "PromptTooLong",
+    "ReplayDiffers",
     "RewardMissing",
     "RewardUnreadable",
     "SandboxDied",

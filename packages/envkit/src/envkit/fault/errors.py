@@ -258,6 +258,12 @@ class TemplateRefused(HarnessError):
     policy = FINAL
 
 
+class ReplayDiffers(HarnessError):
+    """A trial cannot go on where it was killed: replaying it came to something else."""
+
+    policy = RERUN
+
+
 class ModelFault(EnvkitError):
     """What the model's own action caused. Valid, graded as it stands, never retried."""
 

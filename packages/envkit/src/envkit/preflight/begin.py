@@ -163,15 +163,15 @@ def armed(start: Start, plan: Plan) -> Path | None:
     return arm(rules, plan, root)
 
 
-def check_machine(plan: Plan) -> None:
-    """Raises EnvkitError, with the fix, where no trial of the plan can run on this machine."""
-    _check_boxes(plan)
-    _check_cache(plan)
+def check_machine(env: str) -> None:
+    """Raises EnvkitError, with the fix, where no trial in this environment can run here."""
+    _check_boxes(env)
+    _check_cache(env)
 
 
-def _check_boxes(plan: Plan) -> None:
+def _check_boxes(env: str) -> None:
     """Raises SandboxUnavailable, with the fix, where the local boxes cannot be made."""
-    if plan.env != "local":
+    if env != "local":
         return
     from envkit.sandbox import availability
 
@@ -180,9 +180,9 @@ def _check_boxes(plan: Plan) -> None:
         raise SandboxUnavailable(boxes.line())
 
 
-def _check_cache(plan: Plan) -> None:
+def _check_cache(env: str) -> None:
     """Raises HarnessError where nothing could be built that the trials of our boxes share."""
-    if plan.env not in KNOWN_ENVS:
+    if env not in KNOWN_ENVS:
         return
     from envkit.sandbox.prepare import cache_directory
 

@@ -90,7 +90,7 @@ def _run(start: Start, measures: Measures) -> Report:
         if not plan.specs:
             return could_not_run(_problems(plan), plan)
         require("harbor", "mcp")  # only the trials' processes import them, and fail one by one
-        check_machine(plan)
+        check_machine(plan.env)
         measures.check(plan, levels)
         past = past_of(start, plan)
         launcher = _launcher(plan, past, armed(start, plan))

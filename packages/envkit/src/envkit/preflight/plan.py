@@ -178,6 +178,11 @@ def _is_there(module: str) -> bool:
         return False
 
 
+def problems_of(path: Path, agent: str) -> tuple[str, ...]:
+    """Why this agent cannot run a task; empty for a sound one."""
+    return _check(path, agent, think_of("", agent))
+
+
 def _check(path: Path, agent: str, think: Think) -> tuple[str, ...]:
     """Why a task cannot be run by this agent; empty for a sound one."""
     try:

@@ -113,6 +113,13 @@ class TrialEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TrialCancelled:
+    """The trial was ended as was asked: nothing of it runs, and it has no record."""
+
+    trial_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunGauges:
     """A reading of the whole run, taken at a steady interval."""
 
@@ -136,6 +143,7 @@ class Notice:
 
 
 type Event = Notice | TrialStarted | TrialPhase | TrialEnded | RunGauges
+type FloorEvent = Event | TrialCancelled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

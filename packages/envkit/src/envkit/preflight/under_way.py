@@ -20,6 +20,9 @@ from envkit.trial import policy
 from envkit.trial.record import Attempt, TrialRecord, decided_by
 from envkit.trial.request import TrialRequest, attempt_name
 
+type Shared = tuple[Prepared | Fault | None, TaskFacts]
+"""By the trials of one task."""
+
 
 @dataclass(slots=True)
 class Trial:
@@ -33,6 +36,8 @@ class Trial:
     """Attempts that had ended when an earlier process of this run was killed."""
     attempts: list[Attempt] = field(init=False)
     began: float = 0.0
+    cancelled: bool = False
+    """Nobody wants to know any more what it comes to."""
 
     def __post_init__(self) -> None:
         self.attempts = [*self.earlier]
@@ -94,15 +99,19 @@ class Trial:
 
 def prepare_all(specs: Sequence[TrialSpec], options: RunOptions, *, local: bool) -> list[Trial]:
     """Build roots and worlds once a task; one that cannot be prepared fails in its trials."""
-    shared: dict[Path, tuple[Prepared | Fault | None, TaskFacts]] = {}
+    shared: dict[Path, Shared] = {}
     for spec in specs:
         if spec.task_dir not in shared:
-            facts = task_facts(spec.task_dir, options.budgets)
-            shared[spec.task_dir] = (_prepared(spec.task_dir) if local else None, facts)
+            shared[spec.task_dir] = shared_by(spec.task_dir, options.budgets, local=local)
     return [
         Trial(spec, *shared[spec.task_dir], options.earlier.get(spec.trial_id, ()))
         for spec in specs
     ]
+
+
+def shared_by(task_dir: Path, budgets: Budgets, *, local: bool) -> Shared:
+    """What the trials of one task share; that it cannot be prepared is a fault of theirs."""
+    return (_prepared(task_dir) if local else None), task_facts(task_dir, budgets)
 
 
 def preloads(specs: Sequence[TrialSpec]) -> list[tuple[str, dict[str, Any]]]:

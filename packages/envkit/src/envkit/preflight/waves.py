@@ -22,7 +22,7 @@ class Barrier:
     @property
     def held(self) -> int:
         """Trials that are up and not over."""
-        return len(self._up - self._gone)
+        return len(self._up)
 
     def up(self, trial: str) -> None:
         """A trial's box lives and its gateway has answered."""
@@ -30,7 +30,9 @@ class Barrier:
 
     def gone(self, trial: str) -> None:
         """A trial is over, whether it ever was up or not."""
-        self._gone.add(trial)
+        self._up.discard(trial)
+        if self.armed:
+            self._gone.add(trial)
 
     def completed(self) -> bool:
         """True once, when the wave is complete."""

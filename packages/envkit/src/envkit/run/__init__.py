@@ -6,7 +6,8 @@ begin     from that to a run's directory, its plan, and what of it is done
 weights   which weights the engine samples with
 rows      from a trial that ended to its row
 events    trials that ended, a line each, for whoever watches from outside
-sink      rows made durable in groups, and only then said
+shelf     rows made durable in groups
+sink      what a run does with them: counted, and said
 storing   a launcher whose trials have ended once their rows are durable
 figures   what the trajectories of a run come to
 report    the same for a person, and as JSON

@@ -72,7 +72,7 @@ def _run(start: Start) -> RunReport:
             problems = [f"{task.dir}: {line}" for task in plan.broken for line in task.problems]
             return RunReport(trials=could_not_run(problems, plan))
         require("harbor", "mcp")  # only the trials' processes import them, and fail one by one
-        check_machine(plan)
+        check_machine(plan.env)
         before = past_of(start, plan) if start.resumes else None
         with _engine(start, plan, before) as amend:
             digest = _weights(start, plan, before, amend)

@@ -9,7 +9,7 @@ valid.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from envkit import __version__
@@ -33,6 +33,8 @@ class Ground:
     limits: Limits
     tasks: Mapping[str, str]
     """Digests, by trial."""
+    groups: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By trial; of one that is not named, what its own name begins with."""
     model_digest: str = ""
     """Of the weights that the engine samples with, where they are known."""
 
@@ -61,7 +63,8 @@ class Ground:
         engine = replace(identity.engine, model_digest=digest)
         task_digest = self.tasks.get(record.trial_id, "")
         who = replace(identity, task_digest=task_digest, engine=engine)
-        group, _, _ = record.trial_id.rpartition("__")
+        named, _, _ = record.trial_id.rpartition("__")
+        group = self.groups.get(record.trial_id, named)
         return join(record, who, episode, group_id=group)
 
     def _seen(self, record: TrialRecord) -> tuple[TrialRecord, Identity, Episode]:

@@ -56,9 +56,15 @@ class Gateway:
 
 
 async def start_gateway(
-    ask: Ask, *, servers: tuple[str, ...], stage: Path, log: Path, seconds: float
+    ask: Ask,
+    *,
+    servers: tuple[str, ...],
+    stage: Path,
+    log: Path,
+    seconds: float,
+    tools: tuple[str, ...] = (),
 ) -> Gateway:
-    """Start it and wait until it answers; ``log`` gets its complaints.
+    """Start it and wait until it answers; ``log`` gets its complaints, no ``tools`` are all.
 
     Raises:
         ServerStartFailed: it answered something else than that it is well.
@@ -66,11 +72,12 @@ async def start_gateway(
     """
     token = secrets.token_urlsafe(24)
     path = stage / f"{secrets.token_hex(8)}.sock"
+    wanted = {"servers": list(servers), "tools": list(tools), "token": token}
     with (
         socket.create_server(("127.0.0.1", 0)) as mcp,
         _listening(path) as data,
         log.open("ab") as complaints,
-        _to_be_read({"servers": list(servers), "token": token}) as config,
+        _to_be_read(wanted) as config,
     ):
         port = mcp.getsockname()[1]
         await ask([mcp.fileno(), data.fileno(), complaints.fileno(), config.fileno()])

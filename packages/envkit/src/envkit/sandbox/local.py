@@ -227,6 +227,7 @@ class LocalEnvironment(OnThisMachine):
         self._gateway = await start_gateway(
             ask,
             servers=prepared.servers,
+            tools=prepared.tools,
             stage=at.stage,
             log=self.trial_paths.trial_dir / "gateway.log",
             seconds=seconds,

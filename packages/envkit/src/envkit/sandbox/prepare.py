@@ -24,13 +24,16 @@ class Prepared:
     root: Path
     world: Path | None
     servers: tuple[str, ...]
+    tools: tuple[str, ...] = ()
+    """Those that the servers offer; empty for all."""
     parsed: Path | None = None
     """The documents of the world, laid out; None where there is nothing to lay out."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready form."""
         places = {name: str(path) if path else None for name, path in self._places().items()}
-        return {"root": str(self.root), "servers": list(self.servers), **places}
+        names = {"servers": list(self.servers), "tools": list(self.tools)}
+        return {"root": str(self.root), **names, **places}
 
     def _places(self) -> dict[str, Path | None]:
         return {"world": self.world, "parsed": self.parsed}
@@ -39,8 +42,10 @@ class Prepared:
     def from_dict(cls, data: dict[str, Any]) -> Self:
         """Read back :meth:`to_dict`."""
         world, parsed = (Path(data[n]) if data.get(n) else None for n in ("world", "parsed"))
-        servers = tuple(data["servers"])
-        return cls(root=Path(data["root"]), world=world, servers=servers, parsed=parsed)
+        servers, tools = (tuple(data[name]) for name in ("servers", "tools"))
+        return cls(
+            root=Path(data["root"]), world=world, servers=servers, tools=tools, parsed=parsed
+        )
 
 
 def cache_directory() -> Path:
@@ -65,7 +70,13 @@ def prepare(task_dir: Path, cache: Path | None = None) -> Prepared:
         _give(files, files_uid())
     servers = world.servers if world else ()
     parsed = ensure_parsed(files, cache) if files and PDF_SERVER in servers else None
-    return Prepared(root=ensure_rootfs(spec, cache), world=files, servers=servers, parsed=parsed)
+    return Prepared(
+        root=ensure_rootfs(spec, cache),
+        world=files,
+        servers=servers,
+        tools=world.tools if world else (),
+        parsed=parsed,
+    )
 
 
 def _give(path: Path, uid: int) -> None:

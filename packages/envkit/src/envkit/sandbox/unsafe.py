@@ -28,7 +28,7 @@ from envkit.sandbox.nursery import resolve
 from envkit.sandbox.prepare import cache_directory
 from envkit.sandbox.provider import OnThisMachine
 from envkit.sandbox.spec import GatewayAddress
-from envkit.task import load_task, materialize
+from envkit.task import World, load_task, materialize
 
 _FIXED: Final = ("logs", "tests", "solution", "filesystem")
 _PATH: Final = re.compile(r"(?<![\w./-])/(?=(?:" + "|".join(_FIXED) + r")\b)")
@@ -66,7 +66,7 @@ class UnsafeProcessEnvironment(OnThisMachine):
         (self.root / "filesystem").mkdir(exist_ok=True)
         (self.root / "apps_data").mkdir(exist_ok=True)
         if world and self.session_id.endswith("__env"):
-            self._serve(world.servers)
+            self._serve(world)
 
     @override
     async def stop(self, delete: bool) -> None:
@@ -140,13 +140,13 @@ class UnsafeProcessEnvironment(OnThisMachine):
             raise ServerStartFailed("this environment has no gateway; the task has no world")
         return self._address
 
-    def _serve(self, servers: tuple[str, ...]) -> None:
+    def _serve(self, world: World) -> None:
         token = secrets.token_urlsafe(24)
         sock = socket.create_server(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{sock.getsockname()[1]}/mcp/"
         self._address = GatewayAddress(url=url, token=token)
         serve = resolve(_GATEWAY)
-        work = serve(self.root, servers, token, self._rewrite, self._env(), sock)
+        work = serve(self.root, world.servers, world.tools, token, self._rewrite, self._env(), sock)
         self._serving = asyncio.ensure_future(work)
 
     def _rewrite(self, text: str) -> str:

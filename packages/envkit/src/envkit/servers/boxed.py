@@ -26,9 +26,10 @@ _OWN_DOING: Final = "KilledOwnBox"
 
 
 def from_wire(data: Mapping[str, Any]) -> GatewayConfig:
-    """A configuration from what crossed the sockets: server ids, the token, whether read-only."""
+    """A configuration from what crossed the sockets: servers, tools, the token, if read-only."""
     return GatewayConfig(
         servers=tuple(data["servers"]),
+        tools=tuple(data.get("tools", ())),
         token=data["token"],
         read_only=data.get("read_only", False),
         parsed=Path(PARSED),

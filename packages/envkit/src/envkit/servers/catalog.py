@@ -15,11 +15,13 @@ ALL: tuple[Tool, ...] = (*FILESYSTEM, *CODE, *PDF)
 
 
 def offered(config: GatewayConfig) -> dict[str, Tool]:
-    """The tools of the configured servers; only those without effect when it is read-only."""
+    """The configured tools of the configured servers; those without effect when it is read-only."""
     return {
         full_name(tool): tool
         for tool in ALL
-        if tool.server in config.servers and not (config.read_only and tool.effect != Effect.READ)
+        if tool.server in config.servers
+        and full_name(tool) in (config.tools or (full_name(tool),))
+        and not (config.read_only and tool.effect != Effect.READ)
     }
 
 

@@ -52,6 +52,8 @@ class GatewayConfig:
     parsed: Path | None = None
     """Documents of the world laid out beforehand (see `envkit.servers.pdf.shelf`)."""
     servers: tuple[str, ...] = SERVERS
+    tools: tuple[str, ...] = ()
+    """Full names of those tools of the servers that are offered; empty for all of them."""
     token: str = ""
     """Bearer token of the agent socket. Empty refuses every call over HTTP."""
     surface: str = "individual"

@@ -21,6 +21,7 @@ Rewrite = Callable[[str], str]
 async def serve_unboxed(
     root: Path,
     servers: tuple[str, ...],
+    tools: tuple[str, ...],
     token: str,
     rewrite: Rewrite,
     env: Mapping[str, str],
@@ -32,6 +33,7 @@ async def serve_unboxed(
         root=documents,
         apps_data=root / "apps_data",
         servers=servers,
+        tools=tools,
         token=token,
         command_root=str(documents),
     )

@@ -74,3 +74,5 @@ def _check_call(record: Table, world: World | None) -> Iterator[tuple[str, str]]
         yield "no tool named", 'write "tool": "pdf_server_read_pdf_pages"'
     elif world is not None and not tool.startswith(tuple(f"{name}_" for name in world.servers)):
         yield f"{tool} belongs to no server of the world", f"servers: {', '.join(world.servers)}"
+    elif world is not None and world.tools and tool not in world.tools:
+        yield f"{tool} is not offered by the world", f"tools: {', '.join(world.tools)}"

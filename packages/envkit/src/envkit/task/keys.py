@@ -106,6 +106,7 @@ WORLD_KEYS: Keys = {
     "name": None,
     "description": None,
     "servers": None,
+    "tools": None,
     "packages": None,
     "expected_tools": None,
     "root": None,

@@ -56,6 +56,8 @@ class World:
     """SHA-256 over the world's files and the versions of its generator's packages."""
     servers: tuple[str, ...]
     """Server ids in the order they are mounted, such as `pdf_server`."""
+    tools: tuple[str, ...] = ()
+    """Those of their tools that are offered; empty for all of them."""
     packages: tuple[str, ...]
     """Python distributions the prompt promises in the agent's box."""
     expected_tools: tuple[str, ...]

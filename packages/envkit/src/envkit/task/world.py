@@ -66,16 +66,41 @@ def load_world(directory: Path) -> World:
         raise Flawed(error("world-name", f"{where}:name", "not the directory's name", fix))
     generator = _generator(directory, config, where)
     built_with = generator.packages if generator else ()
+    servers = _strings(config, "servers", where)
+    tools = _tools(config, servers, where)
     return World(
         name=directory.name,
         dir=directory.resolve(),
         digest=tree_digest(directory, [f"{name}=={_version(name)}" for name in built_with]),
-        servers=_strings(config, "servers", where),
+        servers=servers,
+        tools=tools,
         packages=_strings(config, "packages", where),
-        expected_tools=_strings(config, "expected_tools", where),
+        expected_tools=_expected(config, tools, where),
         root=_root(config, where),
         generator=generator,
     )
+
+
+def _tools(config: Table, servers: tuple[str, ...], where: str) -> tuple[str, ...]:
+    tools = _strings(config, "tools", where)
+    for tool in tools:
+        if not tool.startswith(tuple(f"{name}_" for name in servers)):
+            message, fix = (
+                f"{tool} belongs to no server",
+                f"servers: {', '.join(servers) or 'none'}",
+            )
+            raise Flawed(error("world-tools", f"{where}:tools", message, fix))
+    return tools
+
+
+def _expected(config: Table, tools: tuple[str, ...], where: str) -> tuple[str, ...]:
+    """A world that says which tools are offered has said which must be listed."""
+    expected = _strings(config, "expected_tools", where)
+    if tools and expected and {*tools} != {*expected}:
+        message = "not the tools that are offered"
+        fix = "leave it out, or write the same as in tools"
+        raise Flawed(error("world-tools", f"{where}:expected_tools", message, fix))
+    return expected or tools
 
 
 def _generator(directory: Path, config: Table, where: str) -> Generator | None:

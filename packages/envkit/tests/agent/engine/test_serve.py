@@ -2,10 +2,13 @@
 """A server that does not start says why, and leaves nothing. One that does: tests/engine."""
 
 import asyncio
+import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -71,19 +74,37 @@ def test_a_server_that_never_answers_is_ended_with_all_it_started(
     assert classify(caught.value, Phase.RUN).owner is Owner.ENGINE
 
 
-def test_a_server_whose_owner_is_killed_is_ended_with_all_it_started(
-    log: Path, tmp_path: Path
-) -> None:
+@contextmanager
+def owned(log: Path, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that has started a server which never answers; killed inside the block."""
     owner = (
         "import test_serve, pathlib, sys; "
         "test_serve.start(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), engine_start_s=60)"
     )
     command = [sys.executable, "-c", owner, str(script(tmp_path, HANGS)), str(log)]
+    until = time.monotonic() + 60
     with subprocess.Popen(command, cwd=Path(__file__).parent) as process:
-        until = time.monotonic() + 30
         while not (log.exists() and list(started(log))):
             assert time.monotonic() < until, "it did not start"
-        process.kill()
+        yield process
     (pid,) = started(log)
     while runs(pid):
-        assert time.monotonic() < until + 30, "it outlived its owner"
+        assert time.monotonic() < until, "it outlived its owner"
+
+
+def test_a_server_whose_owner_is_killed_is_ended_with_all_it_started(
+    log: Path, tmp_path: Path
+) -> None:
+    with owned(log, tmp_path) as owner:
+        owner.kill()
+
+
+def test_a_server_is_ended_where_its_owner_is_killed_with_the_owners_children(
+    log: Path, tmp_path: Path
+) -> None:
+    with owned(log, tmp_path) as owner:
+        children = Path(f"/proc/{owner.pid}/task/{owner.pid}/children").read_text().split()
+        assert children
+        owner.kill()
+        for child in children:
+            os.kill(int(child), signal.SIGKILL)

@@ -17,8 +17,8 @@ from envkit.trajectory.types import Sampling
 from .recorded import RECORDED, answer_of, asked, wire_of
 
 
-def sent_by(wire: Wire, question: Asked) -> dict[str, Any]:
-    return json.loads(b"".join(wire.body(question, "tiny", "r-1.1")))
+def sent_by(wire: Wire, question: Asked, salt: str = "") -> dict[str, Any]:
+    return json.loads(b"".join(wire.body(question, "tiny", "r-1.1", salt)))
 
 
 IDS = st.lists(st.integers(0, 2**31 - 1), min_size=1)
@@ -140,10 +140,16 @@ def test_generate_has_the_prompt_said_back_until_it_was_once() -> None:
 
 @pytest.mark.parametrize("protocol", ["generate", "completions"])
 def test_an_engine_that_is_not_to_stream_is_not_asked_to(protocol: str) -> None:
-    options = EngineOptions(url="http://127.0.0.1:1", stream=False, cache_salt="run-7")
+    options = EngineOptions(url="http://127.0.0.1:1", stream=False)
     body = sent_by(wire_of(protocol, options), asked())
-    assert body["cache_salt"] == "run-7"
     assert not body.keys() & {"stream", "stream_options", "stream_interval"}
+
+
+@pytest.mark.parametrize("protocol", ["generate", "completions"])
+def test_each_request_has_the_salt_it_was_given(protocol: str) -> None:
+    wire = wire_of(protocol, EngineOptions(url="http://127.0.0.1:1"))
+    bodies = [sent_by(wire, asked(), salt) for salt in ("", "v1", "v2", "v2", "")]
+    assert [body.get("cache_salt") for body in bodies] == [None, "v1", "v2", "v2", None]
 
 
 def test_an_encoded_prompt_is_not_encoded_again_when_it_grows() -> None:

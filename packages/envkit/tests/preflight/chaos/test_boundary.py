@@ -10,7 +10,7 @@ import envkit
 SOURCE = Path(envkit.__file__).parent
 CHAOS = SOURCE / "preflight" / "chaos"
 MAY_KNOW = {
-    "preflight/launcher.py": {"envkit.preflight.chaos.order"},  # which attempts are struck
+    "preflight/floor.py": {"envkit.preflight.chaos.order"},  # which attempts are struck
     "preflight/begin.py": {"envkit.preflight.chaos.command"},
     "preflight/command.py": {"envkit.preflight.chaos.command"},
     "cli.py": {"envkit.preflight.chaos.command"},

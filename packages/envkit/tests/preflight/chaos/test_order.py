@@ -15,7 +15,7 @@ from envkit.preflight.chaos.choose import Chosen, Strike, write_chosen
 from envkit.preflight.chaos.expected import table
 from envkit.preflight.chaos.local import LocalLayer
 from envkit.preflight.chaos.order import STRIKE_ENV, Injector, layered, shortened
-from envkit.preflight.launcher import LOCAL, UNSAFE
+from envkit.preflight.floor import LOCAL, UNSAFE
 from envkit.sandbox import guard
 from envkit.trial.request import TrialRequest
 

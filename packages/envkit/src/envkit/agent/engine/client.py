@@ -68,6 +68,8 @@ class EngineClient:
         self._weights = bool(told["weights"])
         self._mode: LogprobsMode | None = options.logprobs_mode
         self._plain: Sampling | None = None
+        self._kept: int | None = None
+        """Weights of the trajectory's salt, where it has one."""
         self._free_at = 0.0
         self._aborts: set[asyncio.Task[None]] = set()
 
@@ -121,6 +123,7 @@ class EngineClient:
                 return await self._best(prompt, sampling, f"{request_id}-probe")
 
             self._mode = await probe(draw)
+            self._kept = None  # a probe is not the first request
         return self._mode
 
     async def close(self) -> None:
@@ -176,9 +179,10 @@ class EngineClient:
 
     async def _once(self, asked: Asked, number: int, began: float) -> Sampled:
         """Try ``number`` of a request that began at ``began``."""
+        kv_version = await self._kv()
         version = await self._version()
         sent, name = time.monotonic(), f"{asked.request_id}.{number}"
-        reply = await self._posted(asked, name)
+        reply = await self._posted(asked, name, self._salt(kv_version))
         ended = time.monotonic()
         try:
             answer = self._wire.read(reply.payloads, asked)
@@ -201,15 +205,16 @@ class EngineClient:
                 asked,
                 vocabulary=self._options.vocabulary,
                 version=version,
+                kv_version=-1 if kv_version is None else kv_version,
                 context=self._context,
                 course=course,
             )
         except _UNREADABLE as error:
             raise self._garbage(reply, name, error) from error
 
-    async def _posted(self, asked: Asked, name: str) -> Reply:
+    async def _posted(self, asked: Asked, name: str, salt: str) -> Reply:
         """Send it; what we end early ends at the engine too, so that it burns no tokens."""
-        body = self._wire.body(asked, self._identity.model, name)
+        body = self._wire.body(asked, self._identity.model, name, salt)
         try:
             return await self._connection.post(self._wire.path, *body)
         except EngineBusy as error:
@@ -242,8 +247,29 @@ class EngineClient:
 
     async def _version(self) -> int:
         """The weights' version by `EngineOptions`, or what the engine says where no answer does."""
+        if self._wire.tells_versions:
+            return self._options.weight_version
+        return await self._current()
+
+    async def _kv(self) -> int | None:
+        """The oldest weights whose keys and values a request may attend to; None: not known.
+
+        The engine may go on to others while the request waits: they are newer, and so are theirs.
+        """
+        if self._options.kv == "shared":
+            return None
+        if self._kept is None or self._options.kv == "reset":
+            self._kept = await self._current()
+        return self._kept
+
+    def _salt(self, kv_version: int | None) -> str:
+        salt = self._options.cache_salt
+        return salt if kv_version is None else f"{salt}v{kv_version}"
+
+    async def _current(self) -> int:
+        """The version of the engine's weights, or what `EngineOptions` says where it tells none."""
         fixed = self._options.weight_version
-        if self._wire.tells_versions or not self._weights:
+        if not self._weights:
             return fixed
         told = await self._connection.ask("/weight_info")
         number = version_number(told.get("weight_version"))
@@ -265,6 +291,11 @@ async def open_engine(options: EngineOptions) -> AsyncGenerator[EngineClient]:
         wire, told = await retry(
             describe, phase=Phase.ACT, idempotent=True, backoff=options.backoff
         )
+        if options.kv != "shared" and not told["weights"] and options.weight_version < 0:
+            raise EngineRefused(
+                f"kv {options.kv!r} needs an engine that tells the version of its weights at "
+                "/weight_info: start vLLM with VLLM_SERVER_DEV_MODE=1, or name the version"
+            )
         client = EngineClient(options, connection, wire, told)
         try:
             yield client

@@ -58,14 +58,16 @@ def judged(
     *,
     vocabulary: int,
     version: int,
+    kv_version: int = -1,
     context: int = 0,
     course: Course = AT_ONCE,
 ) -> Sampled:
     """The sample.
 
-    ``version`` is the weights' where the engine does not tell it by token; ``context`` is the
-    longest stream that it takes, 0 where that is not known. Raises EngineAborted, EngineGarbage and
-    the kinds of UntrainableSample.
+    ``version`` is the weights' where the engine does not tell it by token, ``kv_version`` that of
+    the oldest whose keys and values it may have attended to; ``context`` is the longest stream that
+    it takes, 0 where that is not known. Raises EngineAborted, EngineGarbage and the kinds of
+    UntrainableSample.
     """
     _check_end(answer)
     ids = _ids(answer, vocabulary)
@@ -82,6 +84,7 @@ def judged(
         queued_s=course.queued_s,
         first_token_s=course.first_token_s,
         seconds=course.seconds,
+        kv_version=kv_version,
         tries=course.tries,
         topk_ids=top_ids,
         topk_logprobs=top_logprobs,

@@ -5,6 +5,9 @@ vLLM is several processes, and those below the first outlive it when it is kille
 the group they are all in. Once its input ends, because whoever started it let go or was killed,
 or once the server ends by itself, it ends everything in the group: kindly, and after GRACE_S
 seconds not so. It exits with the server's status. Standard library only: it starts in no time.
+
+It is two processes. Some owners die with their own children: a Ray worker's are killed with it. So
+the one that keeps is a child of the one that was started, and outlives that.
 """
 
 from __future__ import annotations
@@ -41,9 +44,9 @@ def keep(grace_s: float, command: Sequence[str]) -> int:
 
 
 def others(group: int) -> list[int]:
-    """Processes of the group that run, but for this one; a zombie is none."""
+    """Processes of the group that run, but for this one and the leader; a zombie is none."""
     found = (_runs_in(group, each) for each in Path("/proc").glob("[0-9]*/stat"))
-    return [pid for pid in found if pid and pid != os.getpid()]
+    return [pid for pid in found if pid and pid not in (os.getpid(), group)]
 
 
 def _runs_in(group: int, stat: Path) -> int:
@@ -66,6 +69,14 @@ def _end_all(number: signal.Signals) -> None:
             os.kill(pid, number)
 
 
+def _wait_for(keeper: int) -> int:
+    """Be nothing but the keeper's parent; its status."""
+    code = os.waitstatus_to_exitcode(os.waitpid(keeper, 0)[1])
+    return code if code >= 0 else 1
+
+
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if keeper := os.fork():
+        sys.exit(_wait_for(keeper))
     sys.exit(keep(float(sys.argv[1]), sys.argv[2:]))

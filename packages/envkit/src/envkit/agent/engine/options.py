@@ -11,6 +11,9 @@ from envkit.retry import Backoff
 from envkit.trajectory.types import LogprobsMode
 
 type Protocol = Literal["generate", "completions"]
+type Kv = Literal["shared", "keep", "reset"]
+"""Which keys and values a request may find in the engine's prefix cache: any that there are; those
+of weights from the trajectory's first request on; those of weights from this request on."""
 
 ENGINE_BACKOFF = Backoff(tries=6, first_s=1.0, most_s=30.0)
 """Half a minute of outage is survived: a restarted engine takes as long until it answers."""
@@ -40,6 +43,9 @@ class EngineOptions:
     """What the engine's logprobs are of, where somebody has asked it before; None: ask it once."""
     cache_salt: str = ""
     """Keeps the engine's prefix cache apart from that of requests with another salt."""
+    kv: Kv = "shared"
+    """``keep`` and ``reset`` add ``v`` and the weights' version to the salt, as the engine tells it
+    before the first request, or before each."""
     budgets: Budgets = DEFAULT_BUDGETS
     backoff: Backoff = ENGINE_BACKOFF
 

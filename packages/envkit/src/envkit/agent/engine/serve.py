@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Final
 
 from envkit.agent.engine import keeper
-from envkit.agent.engine.health import answers
+from envkit.agent.engine.health import LOOPBACK, answers
 from envkit.deadline import DEFAULT_BUDGETS, Budgets, deadline
 from envkit.fault import EngineError
 
@@ -47,6 +47,8 @@ class ServeOptions:
     """Interpreter of the environment that has vLLM."""
     name: str = "policy"
     """It is served by."""
+    host: str = LOOPBACK
+    """Address of this machine that it listens on."""
     context_tokens: int = 0
     """0 for all that the model takes."""
     dtype: str = "auto"
@@ -65,6 +67,8 @@ class Served:
     """A server that answers."""
 
     url: str
+    host: str
+    port: int
     model: str
     """Name it is served by."""
     log: Path
@@ -80,16 +84,22 @@ async def serving(options: ServeOptions, log: Path) -> AsyncGenerator[Served]:
         EngineError: it ended before it answered, or cannot be started.
         DeadlineExceeded: it did not answer in ``Budgets.engine_start_s``.
     """
-    with _bound() as port:
+    with _bound(options.host) as port:
         child = _start(options, port, log)
     try:
         async with deadline("engine_start", options.budgets.engine_start_s):
-            while not answers(port):
+            while not answers(port, options.host):
                 if child.poll() is not None:
                     raise EngineError(f"vllm: ended with status {child.returncode}: {_tail(log)}")
                 await asyncio.sleep(_LOOK_AGAIN_S)
-        url = f"http://127.0.0.1:{port}"
-        yield Served(url=url, model=options.name, log=log, pid=child.pid)
+        yield Served(
+            url=f"http://{options.host}:{port}",
+            host=options.host,
+            port=port,
+            model=options.name,
+            log=log,
+            pid=child.pid,
+        )
     finally:
         _end(child, options.budgets.engine_stop_s)
 
@@ -104,7 +114,7 @@ def command(options: ServeOptions, port: int) -> list[str]:
     return [
         *(str(options.python), "-m", "vllm.entrypoints.openai.api_server"),
         *("--model", str(options.model), "--served-model-name", options.name),
-        *("--host", "127.0.0.1", "--port", str(port), "--dtype", options.dtype),
+        *("--host", options.host, "--port", str(port), "--dtype", options.dtype),
         *("--enable-scale-out", "--logprobs-mode", "processed_logprobs"),
         *("--generation-config", "vllm", "--return-tokens-as-token-ids"),
         *("--disable-uvicorn-access-log", *context),
@@ -137,11 +147,11 @@ def _start(options: ServeOptions, port: int, log: Path) -> subprocess.Popen[byte
 
 
 @contextlib.contextmanager
-def _bound() -> Generator[int]:
+def _bound(host: str) -> Generator[int]:
     """A free port, kept from others until the server is started."""
     with socket.socket() as kept:
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        kept.bind(("127.0.0.1", 0))
+        kept.bind((host, 0))
         yield kept.getsockname()[1]
 
 

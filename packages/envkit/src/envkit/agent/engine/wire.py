@@ -37,15 +37,16 @@ class Generate:
         self._echoed = False
         self._tail = Tail()
 
-    def body(self, asked: Asked, model: str, name: str) -> Body:
+    def body(self, asked: Asked, model: str, name: str, salt: str = "") -> Body:
         """The request, under a name of its own at each try.
 
         The prompt is said back only once: after that, its length will do.
         """
-        tail = self._tail.of(asked, (model, self._echoed), lambda: self._fields(asked, model))
+        also = (model, self._echoed, salt)
+        tail = self._tail.of(asked, also, lambda: self._fields(asked, model, salt))
         return _with_prompt(b'{"token_ids":[', asked, name, tail)
 
-    def _fields(self, asked: Asked, model: str) -> dict[str, Any]:
+    def _fields(self, asked: Asked, model: str, salt: str) -> dict[str, Any]:
         return {
             "model": model,
             "sampling_params": {
@@ -55,7 +56,7 @@ class Generate:
                 **_interval(self._options),
             },
             "return_token_ids": not self._echoed,
-            **_streaming(self._options),
+            **_streaming(self._options, salt),
         }
 
     def aborted_as(self, request_id: str) -> str:
@@ -104,12 +105,12 @@ class Completions:
         self._options = options
         self._tail = Tail()
 
-    def body(self, asked: Asked, model: str, name: str) -> Body:
+    def body(self, asked: Asked, model: str, name: str, salt: str = "") -> Body:
         """The request, under a name of its own at each try."""
-        tail = self._tail.of(asked, (model,), lambda: self._fields(asked, model))
+        tail = self._tail.of(asked, (model, salt), lambda: self._fields(asked, model, salt))
         return _with_prompt(b'{"prompt":[', asked, name, tail)
 
-    def _fields(self, asked: Asked, model: str) -> dict[str, Any]:
+    def _fields(self, asked: Asked, model: str, salt: str) -> dict[str, Any]:
         return {
             "model": model,
             **_common(asked),
@@ -117,7 +118,7 @@ class Completions:
             "return_token_ids": True,
             "return_tokens_as_token_ids": True,
             "skip_special_tokens": False,
-            **_streaming(self._options),
+            **_streaming(self._options, salt),
             **_interval(self._options),
         }
 
@@ -183,12 +184,12 @@ def _common(asked: Asked) -> dict[str, Any]:
     }
 
 
-def _streaming(options: EngineOptions) -> dict[str, Any]:
+def _streaming(options: EngineOptions, salt: str) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     if options.stream:
         fields |= {"stream": True, "stream_options": {"include_usage": True}}
-    if options.cache_salt:
-        fields["cache_salt"] = options.cache_salt
+    if salt:
+        fields["cache_salt"] = salt
     return fields
 
 

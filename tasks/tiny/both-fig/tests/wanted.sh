@@ -1,0 +1,5 @@
+keeper='ada'
+colour='green'
+named=''
+card='Keeper: Ada|Colour: green|Next: walnut|'
+place='alpha'

@@ -1,0 +1,5 @@
+keeper='gia'
+colour='pink'
+named=''
+card='Keeper: Gia|Colour: pink|Next: olive|'
+place='charlie'

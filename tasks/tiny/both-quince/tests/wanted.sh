@@ -1,0 +1,5 @@
+keeper='eva'
+colour='white'
+named=''
+card='Keeper: Eva|Colour: white|Next: hazel|'
+place='echo'

@@ -1,0 +1,5 @@
+keeper='hugo'
+colour='orange'
+named=''
+card='Keeper: Hugo|Colour: orange|Next: quince|'
+place='bravo'

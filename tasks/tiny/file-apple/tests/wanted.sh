@@ -1,0 +1,5 @@
+keeper=''
+colour=''
+named='delta'
+card='Keeper: Cleo|Colour: blue|Next: cedar|'
+place='delta'

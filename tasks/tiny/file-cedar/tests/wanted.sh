@@ -1,0 +1,5 @@
+keeper=''
+colour=''
+named='alpha'
+card='Keeper: Finn|Colour: teal|Next: lemon|'
+place='alpha'

@@ -1,0 +1,5 @@
+keeper=''
+colour=''
+named='foxtrot'
+card='Keeper: Ada|Colour: green|Next: walnut|'
+place='foxtrot'

@@ -1,0 +1,5 @@
+keeper=''
+colour=''
+named='charlie'
+card='Keeper: Dan|Colour: amber|Next: fig|'
+place='charlie'

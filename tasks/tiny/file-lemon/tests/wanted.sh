@@ -1,0 +1,5 @@
+keeper=''
+colour=''
+named='hotel'
+card='Keeper: Gia|Colour: pink|Next: olive|'
+place='hotel'

@@ -1,0 +1,5 @@
+keeper=''
+colour=''
+named='echo'
+card='Keeper: Ben|Colour: coral|Next: apple|'
+place='echo'

@@ -1,0 +1,5 @@
+keeper=''
+colour=''
+named='bravo'
+card='Keeper: Eva|Colour: white|Next: hazel|'
+place='bravo'

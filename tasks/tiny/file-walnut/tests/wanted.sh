@@ -1,0 +1,5 @@
+keeper=''
+colour=''
+named='golf'
+card='Keeper: Hugo|Colour: orange|Next: quince|'
+place='golf'

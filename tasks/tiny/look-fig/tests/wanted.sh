@@ -1,0 +1,5 @@
+keeper='ada'
+colour='green'
+named=''
+card=''
+place=''

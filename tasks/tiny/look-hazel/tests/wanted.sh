@@ -1,0 +1,5 @@
+keeper='dan'
+colour='amber'
+named=''
+card=''
+place=''

@@ -1,0 +1,5 @@
+keeper='gia'
+colour='pink'
+named=''
+card=''
+place=''

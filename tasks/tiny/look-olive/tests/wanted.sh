@@ -1,0 +1,5 @@
+keeper='ben'
+colour='coral'
+named=''
+card=''
+place=''

@@ -1,0 +1,5 @@
+keeper='eva'
+colour='white'
+named=''
+card=''
+place=''

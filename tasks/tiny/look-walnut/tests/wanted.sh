@@ -1,0 +1,5 @@
+keeper='hugo'
+colour='orange'
+named=''
+card=''
+place=''

@@ -1,0 +1,5 @@
+keeper='finn'
+colour='teal'
+named=''
+card='Keeper: Finn|Colour: teal|Next: lemon|'
+place='bravo'

@@ -1,0 +1,5 @@
+keeper='ben'
+colour='coral'
+named=''
+card='Keeper: Ben|Colour: coral|Next: apple|'
+place='foxtrot'

@@ -1,0 +1,5 @@
+keeper='cleo'
+colour='blue'
+named=''
+card='Keeper: Cleo|Colour: blue|Next: cedar|'
+place='charlie'

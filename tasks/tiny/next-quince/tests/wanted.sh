@@ -1,0 +1,5 @@
+keeper='dan'
+colour='amber'
+named=''
+card='Keeper: Dan|Colour: amber|Next: fig|'
+place='hotel'
