@@ -3,7 +3,7 @@
 # requires-python = ">=3.12"
 # dependencies = ["nox[uv]>=2025.5"]
 # ///
-"""Everything a developer runs: ``python -m nox -s demo | tests | mutants | dev | bench | docs``.
+"""Everything a developer runs: ``python -m nox -s demo | fit-demo | tests | mutants | bench``.
 
 Environments are made by uv from the interpreter that runs nox, live under ``.nox/`` and are only
 touched when a constraints file or a ``pyproject.toml`` changed. ``tests`` runs all of its parts, or
@@ -43,6 +43,7 @@ HARBOR_TESTS = tuple(
         "agent/test_recording.py",
         "agent/test_replay.py",
         "agent/toolbelt/test_code.py",
+        "crew",
         "fault",
         "preflight/chaos/test_order.py",
         "preflight/chaos/test_strikes.py",
@@ -369,6 +370,35 @@ def demo(session: nox.Session) -> None:
     program(session, folder, "envkit", "preflight", "tasks", "--report", str(reports))
     program(session, folder, "envkit", "audit", str(reports), "--report", str(audited))
     print(f"\nreports: {reports / 'report.html'}\n         {audited / 'audit.html'}", flush=True)
+
+
+@nox.session(name="fit-demo")
+def fit_demo(session: nox.Session) -> None:
+    """Make a small policy, train it on tasks/tiny while it is sampled, and say whether it rose.
+
+    The same again with a learning rate of 0 unless ``-- --no-control``: nothing may rise then.
+    """
+    trials = ("-e", "packages/envkit[run]", "-c", constraints(), "-b", constraints())
+    boxes, trainer = environment(session, CACHE / "demo", trials), trainer_environment(session)
+    place = ROOT / "envkit-reports" / "fit-demo"
+    shutil.rmtree(place, ignore_errors=True)
+    recorded, policy = str(place / "recorded"), str(place / "policy")
+    record = ("--agent", "replay", "--repeat", "1", "--report", recorded)
+    program(session, boxes, "envkit", "preflight", "tasks/tiny", *record)
+    warm = ("--phrases", "--mistakes", "0.35", "--batch", "16", "--steps", "180")
+    program(session, trainer, "rltrain", "tiny-policy", policy, "--transcripts", recorded, *warm)
+    runs: dict[str, tuple[str, ...]] = {"trained": ()}
+    if "--no-control" not in session.posargs:
+        runs["control"] = ("--set", "optimizer.learning_rate=0")
+    for name, settings in runs.items():
+        run = str(place / name)
+        given = ("--policy", policy, "--tasks", "tasks/tiny", "--out", run, *settings)
+        python = ("--environment-python", str(boxes / "python"))
+        program(session, trainer, "rltrain", "fit", "tiny-cpu", *given, *python)
+        program(session, trainer, "rltrain", "report", run)
+    for name in runs:
+        program(session, trainer, "rltrain", "status", str(place / name))
+    print(f"\nreport: {place / 'trained' / 'report.html'}", flush=True)
 
 
 @nox.session

@@ -11,12 +11,16 @@ from typing import Final
 
 import typer
 
+REFUSED: Final = 2
+STOPPED: Final = 1
+"""By a gate or a rule of the run's own."""
 PLACE: Final = "name a place that can be read and written"
 
 
 @contextmanager
 def edge(mend: str = PLACE) -> Generator[None]:
-    """What a user can set right is one line on standard error and exit 2; Ctrl-C is exit 130.
+    """What a user can set right is one line on standard error and exit 2; what a gate or a rule
+    stopped is one and exit 1; Ctrl-C is exit 130.
 
     ``mend`` says what to do about a file that cannot be used.
     """
@@ -25,7 +29,7 @@ def edge(mend: str = PLACE) -> Generator[None]:
     except Exception as error:
         if (line := line_of(error, mend)) is None:
             raise
-        fail(line)
+        fail(line, STOPPED if isinstance(error, _stopped()) else REFUSED)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 
@@ -46,7 +50,13 @@ def line_of(error: Exception, mend: str = PLACE) -> str | None:
             return None
 
 
-def fail(line: str) -> None:
-    """Say why, and exit 2."""
+def fail(line: str, status: int = REFUSED) -> None:
+    """Say why, and exit."""
     print(f"rltrain: {' '.join(line.split())}", file=sys.stderr)
-    raise typer.Exit(2)
+    raise typer.Exit(status)
+
+
+def _stopped() -> type[Exception]:
+    from rltrain.refused import Stopped
+
+    return Stopped

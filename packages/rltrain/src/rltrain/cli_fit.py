@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isfinite
@@ -17,16 +17,16 @@ import typer
 
 from rltrain.cli_edge import edge, line_of
 from rltrain.refused import Refused
+from rltrain.track.line import step_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
     from rltrain.loop.directory import Manifest
     from rltrain.loop.prepare import Again, New, Prepared
+    from rltrain.loop.prepare_live import PreparedLive
     from rltrain.loop.settings import Settings
     from rltrain.loop.types import Ended
-
-NAN = float("nan")
 
 
 def fit(
@@ -37,6 +37,14 @@ def fit(
     trajectories: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Train on these: --out of envkit run, or a store."),
+    ] = None,
+    tasks: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Sample these tasks and train on that: rollout.tasks."),
+    ] = None,
+    environment_python: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Interpreter with envkit[run], where trials run."),
     ] = None,
     policy: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The checkpoint to train: policy.path.")
@@ -57,13 +65,13 @@ def fit(
         bool, typer.Option("--json", help="Print how it ended as one JSON document.")
     ] = False,
 ) -> None:
-    """Train a policy on recorded trajectories.
+    """Train a policy, while it is sampled from or on recorded trajectories.
 
     Exits 0 when all steps are taken, 130 where it was interrupted (with a checkpoint; --resume goes
     on), 2 where it cannot be run.
     """
     with edge():
-        given = [*(settings or ()), *([f"policy.path={policy}"] if policy else ())]
+        given = named_settings(settings, policy, tasks, environment_python)
         asked = Asked(
             recipe=recipe,
             trajectories=trajectories,
@@ -75,6 +83,22 @@ def fit(
         )
         status = _launch(asked, ranks)
     raise typer.Exit(status)
+
+
+def named_settings(
+    settings: list[str] | None,
+    policy: Path | None,
+    tasks: Path | None,
+    environment_python: Path | None,
+) -> list[str]:
+    """All single settings of a command line; those with options of their own come last."""
+    named = {
+        "policy.path": policy,
+        "rollout.tasks": tasks,
+        "rollout.environment_python": environment_python,
+    }
+    own = [f"{name}={value}" for name, value in named.items() if value is not None]
+    return [*(settings or ()), *own]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,12 +115,72 @@ class Asked:
 
 
 def _launch(asked: Asked, ranks: int) -> int:
+    if _is_live(asked):
+        if ranks != 1:
+            raise Refused("--ranks is of recorded trajectories; set cluster.ranks")
+        return train_live(asked)
     if ranks == 1 or asked.dry_run:
         return train(asked)
     from rltrain.loop.launch import launched
 
     _asked(asked)  # what it refuses is refused before any process is started
     return launched(ranks, one_rank, asked)
+
+
+def _is_live(asked: Asked) -> bool:
+    """Whether the run samples what it trains on."""
+    from rltrain.loop.prepare_live import is_live
+
+    if asked.resume is not None:
+        return is_live(asked.resume)
+    return asked.trajectories is None
+
+
+def train_live(asked: Asked) -> int:
+    """Sample and train; the exit status."""
+    from rltrain.cli_watch import watching
+    from rltrain.loop.run import run_live
+
+    found = _prepared_live(asked)
+    with watching(asked.recipe or found.work.root.name) as watch:
+        for line in _begun_live(found):
+            watch.print(line)
+        if asked.dry_run:
+            if asked.as_json:
+                print(json.dumps(found.manifest.model_dump()))
+            return 0
+        ended = run_live(found, watch)
+    show_ended(ended, found.work.root, as_json=asked.as_json)
+    return 130 if ended.interrupted else 0
+
+
+def _prepared_live(asked: Asked) -> PreparedLive:
+    from rltrain.loop.prepare import settings_of
+    from rltrain.loop.prepare_live import expect_overfit, prepared_live, resumed_live
+
+    if asked.resume is not None:
+        _expect_alone(asked)
+        return resumed_live(asked.resume)
+    settings = settings_of(recipe_of(asked.recipe), asked.settings)
+    if asked.out is None and not asked.dry_run:
+        raise Refused("name the directory of the run with --out RUN")
+    expect_overfit(settings)
+    return prepared_live(settings, asked.out)
+
+
+def _begun_live(found: PreparedLive) -> Iterator[str]:
+    """What is going to be sampled and trained, with which settings."""
+    work = found.work
+    yield shown_settings(work.settings)
+    for remark in (*work.settings.notes(), *work.remarks):
+        yield f"note: {remark}"
+    yield f"{len(work.names)} tasks in {work.tasks}, {work.steps} steps"
+
+
+def _expect_alone(asked: Asked) -> None:
+    """A run goes on with its own settings."""
+    if asked.recipe or asked.settings or asked.out:
+        raise Refused("--resume goes on with the run's own settings; leave the others out")
 
 
 def one_rank(asked: Asked) -> int:
@@ -122,18 +206,16 @@ def _asked(asked: Asked) -> New | Again:
     from rltrain.loop.prepare import Again, New, settings_of
 
     if asked.resume is not None:
-        if asked.recipe or asked.settings or asked.out:
-            raise Refused("--resume goes on with the run's own settings; leave the others out")
+        _expect_alone(asked)
         return Again(root=asked.resume, trajectories=asked.trajectories)
-    if asked.trajectories is None:
-        raise Refused("training while sampling is not built yet; give --trajectories DIR")
-    settings = settings_of(_recipe(asked.recipe), asked.settings)
+    assert asked.trajectories is not None
+    settings = settings_of(recipe_of(asked.recipe), asked.settings)
     if asked.out is None and not asked.dry_run:
         raise Refused("name the directory of the run with --out RUN")
     return New(settings=settings, trajectories=asked.trajectories, root=asked.out)
 
 
-def _recipe(name: str | None) -> Path | None:
+def recipe_of(name: str | None) -> Path | None:
     """A file by its path, or one of ours by its name."""
     from rltrain.recipes import recipe_file
 
@@ -149,7 +231,7 @@ def train(asked: Asked) -> int:
     from rltrain.loop.run import run
 
     rank = int(os.environ.get("RANK", "0"))
-    with _screen(quiet=rank > 0, as_json=asked.as_json) as screen:
+    with screen_of(quiet=rank > 0, as_json=asked.as_json) as screen:
         found = prepared(_asked(asked), screen.read)
         screen.begun(found, asked.dry_run)
         if asked.dry_run:
@@ -160,7 +242,7 @@ def train(asked: Asked) -> int:
 
 
 @contextmanager
-def _screen(*, quiet: bool, as_json: bool) -> Generator[Screen]:
+def screen_of(*, as_json: bool, quiet: bool = False) -> Generator[Screen]:
     """Lines on standard error, under which a bar stands where that is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -209,20 +291,24 @@ class Screen:
     def step(self, step: int, steps: int, numbers: dict[str, float]) -> None:
         """A step was taken."""
         self._bars.update(self._bar, description="training", completed=step, total=steps)
-        self.line(f"step {step}/{steps}  {told(numbers)}")
+        self.line(f"step {step}/{steps}  {step_line(numbers)}")
 
     def ended(self, ended: Ended, root: Path) -> None:
         """How it ended, and what can be done now."""
-        if self._quiet:
-            return
-        if self._as_json:
-            print(json.dumps({"run": str(root), **plain(ended)}))
-            return
-        print(f"{root}: {ended.step} of {ended.steps} steps; checkpoint {ended.checkpoint}")
-        if ended.interrupted:
-            print(f"interrupted; go on: rltrain fit --resume {root}")
-        else:
-            print(f"rltrain report {root}   rltrain export {root} DIR")
+        if not self._quiet:
+            show_ended(ended, root, as_json=self._as_json)
+
+
+def show_ended(ended: Ended, root: Path, *, as_json: bool) -> None:
+    """How a run ended, and what can be done now."""
+    if as_json:
+        print(json.dumps({"run": str(root), **plain(ended)}))
+        return
+    print(f"{root}: {ended.step} of {ended.steps} steps; checkpoint {ended.checkpoint}")
+    if ended.interrupted:
+        print(f"interrupted; go on: rltrain fit --resume {root}")
+    else:
+        print(f"rltrain report {root}   rltrain export {root} DIR")
 
 
 def shown_settings(settings: Settings) -> str:
@@ -239,26 +325,6 @@ def _left_out(manifest: Manifest) -> str:
     parts += [f"{manifest.damaged} damaged"] if manifest.damaged else []
     parts += [f"{manifest.evaluations} of evaluations"] if manifest.evaluations else []
     return f" ({'; '.join(parts)})" if parts else ""
-
-
-def told(numbers: dict[str, float]) -> str:
-    """A step in one line; a mean reward with its fault share and bounds."""
-    return (
-        f"reward {numbers['reward/mean']:.3f} (faults {numbers['reward/fault_share']:.0%},"
-        f" {numbers['reward/low']:.3f} to {numbers['reward/high']:.3f})"
-        f"{_mismatch(numbers)}  TV {numbers.get('loss/tv', NAN):.3f}"
-        f"  entropy {numbers.get('loss/entropy', NAN):.2f}"
-        f"  masked + {numbers.get('loss/masked_positive', NAN):.1%}"
-        f" - {numbers.get('loss/masked_negative', NAN):.1%}"
-        f"  |g| {numbers.get('optimizer/gradient_norm', NAN):.2g}"
-        f"  {numbers['tokens/trained']:,.0f} tokens  {numbers['seconds/total']:.1f} s"
-    )
-
-
-def _mismatch(numbers: dict[str, float]) -> str:
-    """Of engine and trainer, where the step changed the very weights that sampled."""
-    value = numbers.get("logprob/difference", NAN)
-    return f"  mismatch {value:.2g}" if isfinite(value) else ""
 
 
 def plain(ended: Ended) -> dict[str, Any]:

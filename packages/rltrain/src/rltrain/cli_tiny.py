@@ -36,6 +36,20 @@ def tiny_policy(
     steps: Annotated[
         int, typer.Option(min=1, help="Supervised steps for each family; 150 take a minute.")
     ] = 150,
+    batch: Annotated[int, typer.Option(min=1, help="Transcripts a step.")] = 3,
+    phrases: Annotated[
+        bool, typer.Option("--phrases", help="Let tokens be whole phrases: short prompts.")
+    ] = False,
+    mistakes: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            metavar="SHARE",
+            help="Teach the tasks too, with so many calls left out, and arguments and words of "
+            "answers taken from another task. Default: right calls, and any answer.",
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print what was made as one JSON document.")
     ] = False,
@@ -46,7 +60,14 @@ def tiny_policy(
 
         families = tuple(family or ("qwen3",))
         options = TinyOptions(
-            out=out, transcripts=transcripts, families=families, seed=seed, steps=steps
+            out=out,
+            transcripts=transcripts,
+            families=families,
+            seed=seed,
+            steps=steps,
+            batch=batch,
+            phrases=phrases,
+            mistakes=mistakes,
         )
         with _progress(steps * len(families)) as told:
             made = make(options, told)

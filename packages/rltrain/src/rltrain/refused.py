@@ -4,3 +4,8 @@
 
 class Refused(Exception):
     """rltrain cannot do what it was asked; nothing was changed."""
+
+
+class Stopped(Refused):
+    """A run was stopped by a gate or a rule of its own, and can be gone on with once it is clear
+    why."""

@@ -59,6 +59,16 @@ def test_without_torch_the_line_says_what_to_install(
     assert line == "rltrain: torch is not installed; pip install 'rltrain[torch]'"
 
 
+@pytest.mark.parametrize("share", ["-0.1", "1.5"])
+def test_a_share_of_mistakes_that_is_none_is_refused(tmp_path: Path, share: str) -> None:
+    recorded = str(write_recordings(tmp_path / "recorded"))
+    arguments = [str(tmp_path / "policy"), "--transcripts", recorded, "--mistakes", share]
+    result = CliRunner().invoke(app, ["tiny-policy", *arguments])
+    assert result.exit_code == 2
+    assert "--mistakes" in result.stderr
+    assert not (tmp_path / "policy").exists()
+
+
 @pytest.mark.trainer
 def test_json_is_one_document_that_says_what_was_made(tmp_path: Path) -> None:
     recorded, out = str(write_recordings(tmp_path / "recorded")), str(tmp_path / "policy")

@@ -4,6 +4,7 @@
 import hashlib
 import json
 import math
+import statistics
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,30 @@ def test_what_is_left_to_guess_is_the_answer(tmp_path: Path) -> None:
     make(options, lambda _, loss: losses.append(loss))
     assert losses[0] > 100
     assert math.log(2) * 0.5 < sum(losses[-20:]) / 20 < 6
+
+
+def test_with_mistakes_it_copies_what_it_reads_as_often_as_they_are_few(tmp_path: Path) -> None:
+    losses: dict[float, list[float]] = {0.0: [], 0.5: []}
+    recorded = write_recordings(tmp_path / "recorded")
+    for share, told in losses.items():
+        options = TinyOptions(
+            out=tmp_path / f"policy-{share}",
+            transcripts=recorded,
+            steps=60,
+            batch=2,
+            phrases=True,
+            mistakes=share,
+        )
+        make(options, lambda _, loss, told=told: told.append(loss))
+    usual = {share: statistics.median(told[-15:]) for share, told in losses.items()}
+    assert usual[0.0] < math.log(2)
+    assert usual[0.5] > 3 * math.log(2)
+
+
+def test_phrases_make_prompts_shorter(tmp_path: Path) -> None:
+    words, phrases = made(tmp_path, "words", steps=1), made(tmp_path, "short", phrases=True)
+    tokens = [json.loads((each / RECORD).read_text("utf-8")) for each in (words, phrases)]
+    assert tokens[1]["prompt_tokens"] < 0.7 * tokens[0]["prompt_tokens"]
 
 
 def test_no_directory_is_left_where_it_was_broken_off(tmp_path: Path) -> None:

@@ -181,7 +181,7 @@ def test_colours_of_a_drawing_are_in_the_style_for_light_and_dark(tmp_path: Path
         for kind in (attributes.get("class") or "").split()
         if kind.startswith("c") and kind[1:].isdigit()
     }
-    assert used == {f"c{n}" for n in range(6)}
+    assert used == {f"c{n}" for n in range(10)}
     for kind in used:
         assert made.text.count(f"--{kind}: #") == 3  # light, dark, print
         assert f".{kind} {{ --c: var(--{kind}); }}" in made.text

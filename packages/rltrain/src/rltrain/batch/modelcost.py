@@ -78,9 +78,9 @@ def cost_of(config: Config) -> Cost:
     Raises:
         Refused: the config leaves something open, or has something that is not counted.
     """
-    text = _text(config)
-    output = 2 * _need(text, "hidden_size") * _need(text, "vocab_size")
-    mixers = [MIXERS[kind](text) for kind in _kinds(text)]
+    text = text_of(config)
+    output = 2 * need(text, "hidden_size") * need(text, "vocab_size")
+    mixers = [MIXERS[kind](text) for kind in kinds_of(text)]
     mlps = [2 * _mlp(text, layer) for layer in range(len(mixers))]
     return Cost(
         a=float(output + sum(mlps) + sum(each.a for each in mixers)),
@@ -88,7 +88,7 @@ def cost_of(config: Config) -> Cost:
     )
 
 
-def _text(config: Config) -> Config:
+def text_of(config: Config) -> Config:
     """The part that is a language model."""
     text: Config = config.get("text_config") or config
     for key in UNCOUNTED:
@@ -97,7 +97,12 @@ def _text(config: Config) -> Config:
     return text
 
 
-def _need(config: Config, key: str) -> int:
+def need(config: Config, key: str) -> int:
+    """A whole number of 1 or more.
+
+    Raises:
+        Refused: there is none.
+    """
     value = config.get(key)
     if value is None:
         raise Refused(f"config.json: {key} is missing; a token's cost depends on it: add it")
@@ -113,9 +118,9 @@ def _family(config: Config) -> str:
 # --- which layers there are -----------------------------------------------------------------------
 
 
-def _kinds(config: Config) -> Sequence[str]:
+def kinds_of(config: Config) -> Sequence[str]:
     """What mixes the tokens of each layer."""
-    count = _need(config, "num_hidden_layers")
+    count = need(config, "num_hidden_layers")
     kinds: Sequence[str] = config.get("layer_types") or _implied(config, count)
     if len(kinds) != count:
         raise Refused(f"config.json: layer_types has {len(kinds)}, num_hidden_layers is {count}")
@@ -128,9 +133,9 @@ def _kinds(config: Config) -> Sequence[str]:
 
 def _implied(config: Config, count: int) -> Sequence[str]:
     if config.get("full_attention_interval"):
-        return _every(_need(config, "full_attention_interval"), "linear_attention", count)
+        return _every(need(config, "full_attention_interval"), "linear_attention", count)
     if config.get("linear_num_value_heads") or config.get("attention_chunk_size"):
-        _need(config, "layer_types")
+        need(config, "layer_types")
     if not config.get("sliding_window") or config.get("use_sliding_window") is False:
         return ["full_attention"] * count
     return _sliding_kinds(config, count)
@@ -141,10 +146,10 @@ def _sliding_kinds(config: Config, count: int) -> Sequence[str]:
     if family in ALL_SLIDE:
         return ["sliding_attention"] * count
     if family in ("qwen2", "qwen3"):
-        full = min(count, _need(config, "max_window_layers"))
+        full = min(count, need(config, "max_window_layers"))
         return ["full_attention"] * full + ["sliding_attention"] * (count - full)
     interval = config.get("sliding_window_pattern") or PATTERNS.get(family)
-    return _every(interval or _need(config, "layer_types"), "sliding_attention", count)
+    return _every(interval or need(config, "layer_types"), "sliding_attention", count)
 
 
 def _every(interval: int, other: str, count: int) -> Sequence[str]:
@@ -156,29 +161,41 @@ def _every(interval: int, other: str, count: int) -> Sequence[str]:
 
 
 def _full(config: Config) -> Cost:
-    return Cost(a=2 * _projections(config), b=_pair(config))
+    return Cost(a=2 * projections_of(config), b=_pair(config))
 
 
 def _sliding(config: Config) -> Cost:
     """Every token sees a window, all of it, where one of full attention sees half on average."""
-    window = _need(config, "sliding_window")
-    return Cost(a=2 * _projections(config) + 2 * _pair(config) * window, b=0)
+    window = need(config, "sliding_window")
+    return Cost(a=2 * projections_of(config) + 2 * _pair(config) * window, b=0)
 
 
 def _chunked(config: Config) -> Cost:
     """Every token sees what is before it in its chunk, half of one on average."""
-    chunk = _need(config, "attention_chunk_size")
-    return Cost(a=2 * _projections(config) + _pair(config) * chunk, b=0)
+    chunk = need(config, "attention_chunk_size")
+    return Cost(a=2 * projections_of(config) + _pair(config) * chunk, b=0)
 
 
 def _linear(config: Config) -> Cost:
-    """A gated delta rule: queries, keys, values, gate and two scalars a head, convolved."""
-    hidden, heads = _need(config, "hidden_size"), _need(config, "linear_num_value_heads")
-    key, value = _need(config, "linear_key_head_dim"), _need(config, "linear_value_head_dim")
-    keys, values = _need(config, "linear_num_key_heads") * key, heads * value
-    convolved = (2 * keys + values) * _need(config, "linear_conv_kernel_dim")
-    projections = hidden * (2 * keys + 2 * values + 2 * heads) + values * hidden
-    return Cost(a=2 * (projections + convolved) + heads * _state(key, value), b=0)
+    """A gated delta rule."""
+    heads = need(config, "linear_num_value_heads")
+    key, value = need(config, "linear_key_head_dim"), need(config, "linear_value_head_dim")
+    return Cost(a=2 * linear_projections_of(config) + heads * _state(key, value), b=0)
+
+
+def linear_projections_of(config: Config) -> int:
+    """Parameters of queries, keys, values, gate, two scalars a head, output and convolution."""
+    hidden, heads = need(config, "hidden_size"), need(config, "linear_num_value_heads")
+    values = heads * need(config, "linear_value_head_dim")
+    convolved = convolved_of(config)
+    projections = hidden * (convolved + values + 2 * heads) + values * hidden
+    return projections + convolved * need(config, "linear_conv_kernel_dim")
+
+
+def convolved_of(config: Config) -> int:
+    """Width of queries, keys and values of a linear-attention layer together."""
+    keys = need(config, "linear_num_key_heads") * need(config, "linear_key_head_dim")
+    return 2 * keys + need(config, "linear_num_value_heads") * need(config, "linear_value_head_dim")
 
 
 def _state(key: int, value: int) -> int:
@@ -198,35 +215,36 @@ MIXERS: Final[Mapping[str, Callable[[Config], Cost]]] = {
 
 def _pair(config: Config) -> int:
     """Of a pair by the causal half: a product of keys and one of values, 2 FLOPs each, halved."""
-    heads = _need(config, "num_attention_heads")
+    heads = need(config, "num_attention_heads")
     if config.get("kv_lora_rank"):
-        return heads * (_latent_key(config) + _need(config, "v_head_dim"))
-    return 2 * heads * _head(config)
+        return heads * (_latent_key(config) + need(config, "v_head_dim"))
+    return 2 * heads * head_of(config)
 
 
-def _projections(config: Config) -> int:
+def projections_of(config: Config) -> int:
     """Parameters of queries, keys, values and output."""
     if config.get("kv_lora_rank"):
         return _latent(config)
-    hidden, heads = _need(config, "hidden_size"), _need(config, "num_attention_heads")
+    hidden, heads = need(config, "hidden_size"), need(config, "num_attention_heads")
     shared = config.get("num_key_value_heads") or heads
     gated = config.get("attn_output_gate", _family(config).startswith(GATED))
-    return hidden * _head(config) * (heads * (3 if gated else 2) + 2 * shared)
+    return hidden * head_of(config) * (heads * (3 if gated else 2) + 2 * shared)
 
 
-def _head(config: Config) -> int:
-    hidden, heads = _need(config, "hidden_size"), _need(config, "num_attention_heads")
+def head_of(config: Config) -> int:
+    """Width of a head of attention."""
+    hidden, heads = need(config, "hidden_size"), need(config, "num_attention_heads")
     told = config.get("head_dim") is not None
     if told or hidden % heads or _family(config) in OWN_HEADS:
-        return _need(config, "head_dim")
+        return need(config, "head_dim")
     return hidden // heads
 
 
 def _latent(config: Config) -> int:
     """Keys and values by way of a narrow one that all heads share; queries too, where told."""
-    hidden, heads = _need(config, "hidden_size"), _need(config, "num_attention_heads")
-    rank, value = _need(config, "kv_lora_rank"), _need(config, "v_head_dim")
-    key, rotated = _latent_key(config), _need(config, "qk_rope_head_dim")
+    hidden, heads = need(config, "hidden_size"), need(config, "num_attention_heads")
+    rank, value = need(config, "kv_lora_rank"), need(config, "v_head_dim")
+    key, rotated = _latent_key(config), need(config, "qk_rope_head_dim")
     narrow = config.get("q_lora_rank")
     queries = narrow * (hidden + heads * key) if narrow else hidden * heads * key
     rest = hidden * (rank + rotated) + rank * heads * (key - rotated + value)
@@ -234,7 +252,7 @@ def _latent(config: Config) -> int:
 
 
 def _latent_key(config: Config) -> int:
-    return _need(config, "qk_nope_head_dim") + _need(config, "qk_rope_head_dim")
+    return need(config, "qk_nope_head_dim") + need(config, "qk_rope_head_dim")
 
 
 # --- what each token passes alone -----------------------------------------------------------------
@@ -242,17 +260,23 @@ def _latent_key(config: Config) -> int:
 
 def _mlp(config: Config, layer: int) -> int:
     """Parameters of a dense layer, or of a router, the experts it takes and those all take."""
-    hidden = _need(config, "hidden_size")
-    experts = next((config[name] for name in EXPERTS if config.get(name)), 0)
-    if not experts or _dense(config, layer):
-        return 3 * hidden * _need(config, "intermediate_size")
-    width = _width(config)
-    taken = _need(config, "num_experts_per_tok") * width + _always(config, width)
+    hidden = need(config, "hidden_size")
+    experts = experts_of(config)
+    if not experts or dense_at(config, layer):
+        return 3 * hidden * need(config, "intermediate_size")
+    width = expert_width(config)
+    taken = need(config, "num_experts_per_tok") * width + always_width(config, width)
     gate = 1 if config.get("shared_expert_intermediate_size") else 0
     return hidden * (experts + gate) + 3 * hidden * taken
 
 
-def _dense(config: Config, layer: int) -> bool:
+def experts_of(config: Config) -> int:
+    """Of a layer that has some; 0 for a dense model."""
+    return next((config[name] for name in EXPERTS if config.get(name)), 0)
+
+
+def dense_at(config: Config, layer: int) -> bool:
+    """Whether a layer of a model with experts has none."""
     if config.get("mlp_layer_types"):
         return config["mlp_layer_types"][layer] == "dense"
     return (
@@ -262,13 +286,13 @@ def _dense(config: Config, layer: int) -> bool:
     )
 
 
-def _width(config: Config) -> int:
+def expert_width(config: Config) -> int:
     """Of an expert."""
     told = any(config.get(name) is not None for name in ("moe_intermediate_size", *TWO_WIDTHS))
-    return _need(config, "moe_intermediate_size" if told else "intermediate_size")
+    return need(config, "moe_intermediate_size" if told else "intermediate_size")
 
 
-def _always(config: Config, width: int) -> int:
+def always_width(config: Config, width: int) -> int:
     """Width of the experts that every token passes."""
     shared = config.get("shared_expert_intermediate_size") or 0
     return shared + width * (config.get("n_shared_experts") or 0)

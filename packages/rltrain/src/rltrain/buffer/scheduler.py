@@ -85,6 +85,11 @@ class Scheduler:
         return self._book.version
 
     @property
+    def now_s(self) -> float:
+        """Of the last event."""
+        return self._book.now_s
+
+    @property
     def ledger(self) -> Ledger:
         """What became of everything so far; to read."""
         return self._book.ledger
@@ -165,7 +170,9 @@ class Scheduler:
         match event:
             case Ended():
                 self._ended(event)
-            case Started() | Sampled():
+            case Started():
+                self._started(event.sample, event.version)
+            case Sampled():
                 self._sampled(event.sample, event.version)
             case Offered():
                 self._offered(event)
@@ -188,6 +195,16 @@ class Scheduler:
         self._book.names.add(event.group)
         if event.difficulty is not None:
             self._book.ledger.difficulty.add(event.difficulty)
+
+    def _started(self, sample: SampleId, version: int) -> None:
+        """Nothing of it was sampled before; one that was lost may be started once more."""
+        found = self._found(sample)
+        if isinstance(found, Ending):
+            return
+        group, member = found
+        member.version, member.heard = min(version, self._book.version), True
+        member.began_s = self._book.now_s
+        self._groups.reckon(group)
 
     def _sampled(self, sample: SampleId, version: int) -> None:
         found = self._found(sample)

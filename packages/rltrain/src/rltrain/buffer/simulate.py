@@ -152,11 +152,11 @@ class Run:
 
 def simulate(setting: Setting, lengths: Sequence[Sequence[int]] | None = None) -> Run:
     """Run until every prompt was trained on or dropped; ``lengths`` of each sample of each one."""
-    return _Clock(setting, lengths or setting.drawn(Lengths())).run()
+    return Clock(setting, lengths or setting.drawn(Lengths())).run()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Trial:
+class Attempt:
     """An attempt that is under way; times are of its engine, which stands still in a sync."""
 
     sample: SampleId
@@ -166,7 +166,9 @@ class _Trial:
     outcome: Outcome
 
 
-class _Clock:
+class Clock:
+    """Drives the scheduler through a run; a subclass may say otherwise what takes how long."""
+
     def __init__(self, setting: Setting, lengths: Sequence[Sequence[int]]) -> None:
         self.setting = setting
         self.lengths = lengths
@@ -177,7 +179,7 @@ class _Clock:
         self.now_s = 0.0
         self.paused_s = 0.0
         self.pause_began_s: float | None = None
-        self.trials: dict[SampleId, _Trial] = {}
+        self.trials: dict[SampleId, Attempt] = {}
         self.ends: list[tuple[float, int, SampleId]] = []
         self.number = 0
         self.trainer: list[tuple[float, Event]] = []
@@ -212,7 +214,7 @@ class _Clock:
 
     def advance(self) -> None:
         """To what happens next; of two at once, to the trainer's."""
-        trainer = self.trainer[0][0] if self.trainer else math.inf
+        trainer = self.next_trainer_s()
         end = self.next_end_s()
         wake = math.inf if self.wake_s is None else self.wake_s
         if min(trainer, end, wake) == math.inf:
@@ -245,17 +247,21 @@ class _Clock:
             return math.inf
         return self.ends[0][0] + self.paused_s
 
+    def trial_s(self, sample: SampleId, tokens: int) -> float:
+        """Of a trial that nothing happens to, by its engine's clock."""
+        return self.setting.start_s + tokens / self.setting.tokens_per_s
+
     def start(self, sample: SampleId) -> None:
         setting, begins = self.setting, self.engine_s()
-        tokens = self.lengths[int(sample.group.partition("/")[0])][sample.place]
-        seconds = setting.start_s + tokens / setting.tokens_per_s
+        tokens = self.lengths[group_of(sample)][sample.place]
+        seconds = self.trial_s(sample, tokens)
         if setting.hang_share and self.source.random() < setting.hang_share:
             seconds = setting.hang_s
         outcome: Outcome = "valid"
         if setting.fault_share and self.source.random() < setting.fault_share:
             share = self.source.random()
             seconds, tokens, outcome = share * seconds, int(share * tokens), "fault"
-        self.trials[sample] = _Trial(
+        self.trials[sample] = Attempt(
             sample=sample,
             began_s=begins,
             ends_s=begins + seconds,
@@ -302,10 +308,18 @@ class _Clock:
             )
         )
         self.left -= len(batch.groups)
-        self.trainer.append((self.now_s + self.setting.trainer_s, Updated()))
+        self.trainer.append((self.now_s + self.trainer_s(self.steps[-1]), Updated()))
+
+    def trainer_s(self, step: Step) -> float:
+        """Of a step on a batch."""
+        return self.setting.trainer_s
+
+    def next_trainer_s(self) -> float:
+        return self.trainer[0][0] if self.trainer else math.inf
 
     def step_on(self) -> None:
-        at_s, event = self.trainer.pop(0)
+        at_s = self.next_trainer_s()
+        _, event = self.trainer.pop(0)
         self.to(at_s)
         if isinstance(event, Updated):
             self.updates += 1
@@ -349,3 +363,8 @@ class _Clock:
             return
         name, _, times = group.partition("/")
         self.tell(Offered(group=f"{name}/{int(times or 0) + 1}"))
+
+
+def group_of(sample: SampleId) -> int:
+    """Which of the groups that there are lengths of, whatever time it is offered."""
+    return int(sample.group.partition("/")[0])

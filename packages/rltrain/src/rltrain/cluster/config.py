@@ -7,7 +7,7 @@ Contract: a placement that its GPUs cannot hold or divide is refused with the nu
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +45,14 @@ class MegatronConfig:
 class ClusterConfig:
     """Where engines and trainer run."""
 
+    address: str = ""
+    """Of a Ray cluster that is there; empty to start one on this machine."""
     backend: Literal["fsdp", "megatron"] = "fsdp"
     """Of the trainer."""
     gpus_per_node: int = 8
+    """0: engines and trainer compute on CPUs."""
+    ranks: int = 1
+    """Processes of a trainer on CPUs; on GPUs each has one."""
     inference_nodes: int = 1
     training_nodes: int = 1
     engines: int = 1
@@ -59,10 +64,14 @@ class ClusterConfig:
     """Keep the optimizer's state in the memory of the CPUs and step there."""
 
     def __post_init__(self) -> None:
-        counts = ("gpus_per_node", "inference_nodes", "training_nodes", "engines", "engine_tp")
+        counts = ("ranks", "inference_nodes", "training_nodes", "engines", "engine_tp")
         for name in counts:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: {getattr(self, name)} is below 1")
+        if self.gpus_per_node < 0:
+            raise ValueError(f"gpus_per_node: {self.gpus_per_node} is below 0")
+        if not self.gpus_per_node and (self.engine_tp > 1 or self.megatron):
+            raise ValueError("gpus_per_node: 0, and engine_tp above 1 and megatron need GPUs")
         if self.engine_gpus > self.inference_gpus:
             raise ValueError(
                 f"engines: {self.engines} of {self.engine_tp} GPUs are {self.engine_gpus}, and"
@@ -81,12 +90,17 @@ class ClusterConfig:
     @property
     def engine_gpus(self) -> int:
         """Engines take so many."""
-        return self.engines * self.engine_tp
+        return self.engines * self.engine_tp if self.gpus_per_node else 0
 
     @property
     def training_gpus(self) -> int:
         """The trainer has so many."""
         return self.training_nodes * self.gpus_per_node
+
+    @property
+    def training_ranks(self) -> int:
+        """Processes that the trainer is."""
+        return self.training_gpus or self.ranks
 
 
 def _expect_divided(megatron: MegatronConfig, gpus: int) -> None:
@@ -99,3 +113,7 @@ def _expect_divided(megatron: MegatronConfig, gpus: int) -> None:
                 f"megatron: {axes} = {ranks} does not divide the {gpus} training GPUs, so no whole"
                 " number of copies fits"
             )
+
+
+HERE: Final = ClusterConfig(gpus_per_node=0)
+"""One engine and one rank on this machine's CPUs."""

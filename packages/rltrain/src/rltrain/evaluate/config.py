@@ -10,6 +10,8 @@ from dataclasses import dataclass
 class EvaluateConfig:
     """What differs from ``rollout``; all else is as there. The defaults are the published ones."""
 
+    tasks: str = ""
+    """Directory of those that are held out; empty for those that are trained on."""
     context_tokens: int = 262_144
     passes: int = 3
     """Over all tasks; a reward's interval is over them."""

@@ -14,6 +14,10 @@ class OverfitConfig:
     """Of which samples differ in reward; all of them in every step."""
     samples: int = 8
     """Of each task, and all trained on before the next are sampled."""
+    run: str = ""
+    """Directory of the run of ``rltrain overfit`` that a live run rests on."""
+    required: bool = True
+    """No live run without one that passed, of the same policy."""
     rise: float = 0.08
     """Of the mean reward, to pass. The published gate rose by 0.13; the difference of two means of
     32 x 8 rewards, a fifth of them 1 and the others 0, has a deviation of 0.035."""
@@ -33,6 +37,8 @@ class GatesConfig:
     """Nats: mean over tokens of \\|trainer - rollout\\| at staleness 0; more has failed."""
     least_tokens: int = 2048
     """Comparable ones; with fewer it is not measured, which is failed too."""
+    override: bool = False
+    """Train on past a gate that failed, which is said at each step."""
     overfit: OverfitConfig = field(default_factory=OverfitConfig)
 
     def __post_init__(self) -> None:

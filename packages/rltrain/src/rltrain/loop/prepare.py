@@ -89,12 +89,12 @@ def prepared(asked: New | Again, told: Read) -> Prepared:
     if asked.root is not None:
         expect_free(asked.root)
     root = asked.root or Path()
-    work, dropped = _work(_here(asked.settings), asked.trajectories, root, told)
+    work, dropped = _work(whole_paths(asked.settings), asked.trajectories, root, told)
     manifest = _manifest(work, asked.trajectories, dropped)
     return Prepared(work=work, manifest=manifest, new=True)
 
 
-def _here(settings: Settings) -> Settings:
+def whole_paths(settings: Settings) -> Settings:
     """With whole paths: a run may be gone on with from another directory."""
     policy = settings.policy
     reference = str(Path(policy.reference).resolve()) if policy.reference else ""
@@ -128,15 +128,15 @@ def _work(
     begun_on: Manifest | None = None,
 ) -> tuple[Work, dict[str, str]]:
     policy = Path(settings.policy.path)
-    config = _model_config("policy.path", policy)
+    config = model_config("policy.path", policy)
     if settings.objective.terms.kl > 0:
-        _model_config("policy.reference", Path(settings.policy.reference))
+        model_config("policy.reference", Path(settings.policy.reference))
     found = recorded(trajectories, tokenizer_digest(policy), told)
     if begun_on is not None:
         _expect_same(found, begun_on, trajectories)
     groups, dropped = _teachable(settings, found)
     _expect_fit(settings, [row for each in groups for row in each.rows if row.live and row.trained])
-    cost, remark = _cost(policy, config)
+    cost, remark = cost_of_policy(policy, config)
     work = Work(
         settings=settings,
         recorded=found,
@@ -184,7 +184,12 @@ def _expect_one_temperature(rows: Sequence[Row]) -> None:
         raise Refused(f"temperatures differ: {shown}; train on what was sampled at one temperature")
 
 
-def _model_config(setting: str, policy: Path) -> dict[str, Any]:
+def model_config(setting: str, policy: Path) -> dict[str, Any]:
+    """What a checkpoint says of its model.
+
+    Raises:
+        Refused: it says nothing.
+    """
     refused = Refused(f"{setting}: {policy}: no config.json can be read there; name a checkpoint")
     try:
         found = json.loads((policy / "config.json").read_text("utf-8"))
@@ -195,7 +200,7 @@ def _model_config(setting: str, policy: Path) -> dict[str, Any]:
     return found
 
 
-def _cost(policy: Path, config: dict[str, Any]) -> tuple[Cost, str]:
+def cost_of_policy(policy: Path, config: dict[str, Any]) -> tuple[Cost, str]:
     """And a line on what it could not be told by."""
     try:
         return cost_of(config), ""

@@ -4,15 +4,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 
 from rltrain.config.show import shown
 from rltrain.loop.directory import begin, expect_free, locked, make
 from rltrain.loop.fit import fit
+from rltrain.loop.live import live
 from rltrain.loop.origin import expect_unchanged, weights
 from rltrain.loop.prepare import Prepared
-from rltrain.loop.types import Ended, Told
+from rltrain.loop.prepare_live import PreparedLive
+from rltrain.loop.types import Ended, LiveTold, Told
 from rltrain.policy.ranks import all_of, joined, me
 from rltrain.refused import Refused
 
@@ -26,6 +29,17 @@ def run(prepared: Prepared, told: Told) -> Ended:
     deterministic = prepared.work.settings.run.deterministic
     with joined(deterministic=deterministic), _taken(prepared):
         return fit(prepared.work, told)
+
+
+def run_live(prepared: PreparedLive, told: LiveTold) -> Ended:
+    """Sample and train, from the beginning or from where the run stands.
+
+    Raises:
+        Refused: it cannot be run here, or must not go on.
+    """
+    with ExitStack() as held:
+        _take(prepared, held)
+        return asyncio.run(live(prepared.work, told))
 
 
 @contextmanager
@@ -43,7 +57,7 @@ def _taken(prepared: Prepared) -> Generator[None]:
         yield
 
 
-def _take(prepared: Prepared, held: ExitStack) -> None:
+def _take(prepared: Prepared | PreparedLive, held: ExitStack) -> None:
     root = prepared.work.root
     if prepared.new:
         make(root)

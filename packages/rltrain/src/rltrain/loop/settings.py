@@ -18,11 +18,13 @@ from rltrain.config.read import never
 from rltrain.evaluate.config import EvaluateConfig
 from rltrain.gates.config import GatesConfig
 from rltrain.loop.config import CheckpointConfig, RunConfig
+from rltrain.loop.rules import RulesConfig
 from rltrain.objective.advantage import FEW
 from rltrain.objective.config import STACKED, ObjectiveConfig
 from rltrain.objective.loss.dppo import DppoTopk
 from rltrain.policy.config import OptimizerConfig, PolicyConfig
 from rltrain.rollout.config import RolloutConfig
+from rltrain.sync.config import SyncConfig
 
 NO_NUDGE = {"nudge_ratio": "an evaluation never nudges; rollout.nudge_ratio is of training"}
 
@@ -43,6 +45,8 @@ class Settings:
     gates: GatesConfig = field(default_factory=GatesConfig)
     evaluate: EvaluateConfig | None = field(default=None, metadata=never(NO_NUDGE))
     run: RunConfig = field(default_factory=RunConfig)
+    rules: RulesConfig = field(default_factory=RulesConfig)
+    sync: SyncConfig = field(default_factory=SyncConfig)
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
 
     def __post_init__(self) -> None:

@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from envkit.crew.types import Ready
 from rltrain.batch.cost import Cost
 from rltrain.batch.source import Group, Recorded
+from rltrain.cluster.config import ClusterConfig
 from rltrain.loop.settings import Settings
+from rltrain.rollout.config import RolloutConfig
 
 
 class Told(Protocol):
@@ -53,3 +56,54 @@ class Work:
     """The run's directory."""
     remarks: tuple[str, ...] = ()
     """What a person should know of the data before it is trained on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveWork:
+    """What is sampled and trained, and where."""
+
+    settings: Settings
+    rollout: RolloutConfig
+    cluster: ClusterConfig
+    tasks: Path
+    """Directory of those that are trained on."""
+    names: Sequence[str]
+    """Of the tasks in it that are trained on."""
+    steps: int
+    """Updates; 0 where weights are only evaluated."""
+    held_out: Path | None = None
+    """Directory of tasks that are only evaluated on."""
+    digest: str
+    """Of the tasks: a run is gone on with on the same ones only."""
+    cost: Cost
+    root: Path
+    """The run's directory."""
+    environment_python: Path
+    """Interpreter that trials are executed with."""
+    remarks: tuple[str, ...] = ()
+    """What a person should know before it begins."""
+
+    @property
+    def task_directories(self) -> tuple[Path, ...]:
+        """All that a crew must know."""
+        return (self.tasks,) if self.held_out is None else (self.tasks, self.held_out)
+
+
+class LiveTold(Protocol):
+    """Who hears of a live run while it goes on."""
+
+    def line(self, text: str) -> None:
+        """Something that a person should know."""
+        ...
+
+    def ready(self, crew: Ready) -> None:
+        """Engines, trainer and crews are there."""
+        ...
+
+    def step(self, step: int, steps: int, numbers: dict[str, float]) -> None:
+        """A step was taken."""
+        ...
+
+    def glance(self, glance: Mapping[str, Any]) -> None:
+        """How things stand now, a few times a second at most."""
+        ...

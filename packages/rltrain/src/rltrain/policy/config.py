@@ -51,6 +51,7 @@ class OptimizerConfig:
     """AdamW. The defaults are those of the published runs."""
 
     learning_rate: float = 1e-6
+    """0 takes steps that change nothing: a control."""
     betas: tuple[float, float] = (0.9, 0.98)
     epsilon: float = 1e-8
     weight_decay: float = 0.01
@@ -60,7 +61,9 @@ class OptimizerConfig:
     """Steps over which the rate rises from nothing."""
 
     def __post_init__(self) -> None:
-        for name in ("learning_rate", "clip", "epsilon"):
+        if self.learning_rate < 0:
+            raise ValueError(f"learning_rate: {self.learning_rate:g} is below 0")
+        for name in ("clip", "epsilon"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name}: {getattr(self, name):g} is not above 0")
         if not all(0 <= each < 1 for each in self.betas):

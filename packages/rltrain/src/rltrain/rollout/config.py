@@ -14,6 +14,29 @@ from typing import Literal
 class RolloutConfig:
     """The defaults are those of the published run of 35B parameters."""
 
+    tasks: str = ""
+    """Directory of the tasks that are trained on. Empty: nothing is sampled, so only recorded
+    trajectories can be trained on."""
+    environment_python: str = ""
+    """Interpreter of the environment that has ``envkit[run]``, in which trials are executed; empty
+    for this one, if it has that."""
+    toolbelt: Literal["mcp", "code"] = "mcp"
+    """How the model is given its tools."""
+    extras: tuple[str, ...] = ()
+    """More tools of envkit's own: final_answer, todo_write, toolbelt."""
+    at_work: int = 0
+    """Trials of a node that compute at once, while others wait for the engine; 0 for a few a
+    core."""
+    keep_trials: Literal["none", "faulted", "all"] = "faulted"
+    """Whose directories stay, with logs and what agents made; every row is in the store."""
+    engine_urls: tuple[str, ...] = ()
+    """Engines that are there already, started as ``rltrain fit --dry-run`` shows; empty to start
+    them."""
+    engine_arguments: tuple[str, ...] = ()
+    """More of vLLM's own, for engines that are started."""
+    engine_dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    kv_cache_gib: int = 1
+    """Of an engine on a CPU; on a GPU it takes what is free."""
     concurrency: int = 550
     """Trials under way at once, over all engines; the KV memory that they take bounds it."""
     starts_per_s: float = 3.0
@@ -28,6 +51,8 @@ class RolloutConfig:
     """Prompt, samples and observations together."""
     tokens_per_turn: int = 50_000
     turns: int = 100
+    repairs: int = 5
+    """Turns of an episode that may be answered with what was wrong in them; one more ends it."""
     llm_call_s: float = 1800.0
     """Of one request to an engine, its queue included."""
     agent_s: float = 3600.0
@@ -45,6 +70,8 @@ class RolloutConfig:
         for name in ("concurrency", "context_tokens", "tokens_per_turn", "turns"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: {getattr(self, name)} is below 1")
+        if self.repairs < 0:
+            raise ValueError(f"repairs: {self.repairs} is below 0")
         for name in ("starts_per_s", "llm_call_s", "agent_s"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name}: {getattr(self, name):g} is not above 0")

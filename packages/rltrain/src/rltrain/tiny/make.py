@@ -2,7 +2,8 @@
 """From transcripts to a checkpoint: tokenizer, examples, model, steps.
 
 Contract: the directory is there when all of it is, and not before. What each example answers is
-drawn from the answers of all transcripts: the form of the calls is taught, and the tasks are not.
+drawn from the answers of all transcripts: the form of the calls is taught, and the tasks are not,
+but for a policy that is to learn them from demonstrations with mistakes.
 """
 
 from __future__ import annotations
@@ -11,19 +12,29 @@ import json
 import os
 import random
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from itertools import cycle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import count, cycle
 from pathlib import Path
 
 from envkit.agent.tokens import load_template
 from rltrain.refused import Refused
 from rltrain.tiny.examples import Example, Renderer, halves_of
-from rltrain.tiny.tokenizer import Family, family_named, train_tokenizer, write_family
+from rltrain.tiny.mistakes import Mistaken
+from rltrain.tiny.tokenizer import (
+    PHRASES,
+    WORDS,
+    Family,
+    family_named,
+    train_tokenizer,
+    write_family,
+)
 from rltrain.tiny.transcripts import Transcript, read_transcripts
 
 RECORD = "tiny-policy.json"
 """In the checkpoint: what it was made from."""
+RIGHT_FIRST = 0.6
+"""Of the steps are without mistakes: from mistakes alone it takes many more to learn to copy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +51,10 @@ class TinyOptions:
     """Of each family."""
     batch: int = 3
     """Transcripts a step."""
+    phrases: bool = False
+    """Tokens may be whole phrases, so that prompts are short."""
+    mistakes: float | None = None
+    """Share of calls left out, and of values that are another task's; None draws answers only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,10 +113,12 @@ def _make(
 ) -> Made:
     from rltrain.tiny.train import Schedule, train
 
-    speaking = renderers(draft, families, transcripts)
+    apart = PHRASES if options.phrases else WORDS
+    speaking = renderers(draft, families, transcripts, apart)
     batches = _batches(speaking, transcripts, options)
     own, steps = speaking[0].template, options.steps * len(speaking)
-    schedule = Schedule(steps=steps, seed=options.seed, last=len(speaking))
+    copies = options.mistakes is not None
+    schedule = Schedule(steps=steps, seed=options.seed, last=len(speaking), copies=copies)
     trained = train(draft, batches, own, schedule, told)
     return Made(
         families=tuple(each.name for each in families),
@@ -116,20 +133,25 @@ def _make(
 
 
 def renderers(
-    draft: Path, families: Sequence[Family], transcripts: Sequence[Transcript]
+    draft: Path,
+    families: Sequence[Family],
+    transcripts: Sequence[Transcript],
+    apart: str = WORDS,
 ) -> list[Renderer]:
     """One a family, over one tokenizer, which is trained on what an untrained one shows.
 
     ``draft`` becomes a checkpoint without its weights.
     """
-    untrained = _written(draft, families, ())
+    untrained = _written(draft, families, (), apart)
     texts = [text for by in untrained for each in transcripts for text in by.texts(each)]
-    return _written(draft, families, texts)
+    return _written(draft, families, texts, apart)
 
 
-def _written(draft: Path, families: Sequence[Family], texts: Sequence[str]) -> list[Renderer]:
+def _written(
+    draft: Path, families: Sequence[Family], texts: Sequence[str], apart: str
+) -> list[Renderer]:
     """Write every family's directory, and the first one's also in place of the checkpoint."""
-    tokenizer = train_tokenizer(families, texts)
+    tokenizer = train_tokenizer(families, texts, apart)
     for place, family in ((draft, families[0]), *((draft / each.name, each) for each in families)):
         write_family(place, family, tokenizer)
     halves = halves_of(draft / "tokenizer.json")
@@ -141,8 +163,21 @@ def _batches(
 ) -> Iterator[Sequence[Example]]:
     """A step of one family after the other."""
     rng = random.Random(options.seed)
-    answers = sorted({each.answer for each in transcripts})
-    size = min(options.batch, len(transcripts))
+    drawn = _drawn(transcripts, options, rng)
     for renderer in cycle(speaking):
-        drawn = rng.sample(transcripts, size)
-        yield [renderer.example(each, rng.choice(answers), rng) for each in drawn]
+        yield [renderer.example(each, each.answer, rng) for each in next(drawn)]
+
+
+def _drawn(
+    transcripts: Sequence[Transcript], options: TinyOptions, rng: random.Random
+) -> Iterator[Iterable[Transcript]]:
+    """What each step demonstrates: right calls and any answer, or mistakes here and there."""
+    size = min(options.batch, len(transcripts))
+    if options.mistakes is not None:
+        mistaken, steps = Mistaken(transcripts), options.steps * len({*options.families})
+        for step in count():
+            share = options.mistakes if step >= RIGHT_FIRST * steps else 0.0
+            yield mistaken.draw(size, share, rng)
+    answers = sorted({each.answer for each in transcripts})
+    while True:
+        yield (replace(each, answer=rng.choice(answers)) for each in rng.sample(transcripts, size))

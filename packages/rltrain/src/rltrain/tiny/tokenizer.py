@@ -24,6 +24,8 @@ WORDS = (
     r"(?i:'s|'t|'re|'ve)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+"
 )
 """Where text is taken apart before merging: words, single digits, marks, line ends."""
+PHRASES = r"\p{L}+(?:[ _]\p{L}+)*|\p{N}|[^\r\n\p{L}\p{N}]+[\r\n]*|[\r\n]+"
+"""The same for short prompts: what no mark and no digit stands in is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +68,12 @@ def family_named(name: str) -> Family:
     return known[name]
 
 
-def train_tokenizer(families: Sequence[Family], texts: Iterable[str]) -> Tokenizer:
-    """Train one on ``texts``; the same texts give the same ids."""
+def train_tokenizer(
+    families: Sequence[Family], texts: Iterable[str], apart: str = WORDS
+) -> Tokenizer:
+    """Train one on ``texts``, taken ``apart`` by a pattern; the same texts give the same ids."""
     tokenizer = Tokenizer(models.BPE())
-    split = pre_tokenizers.Split(Regex(WORDS), behavior="isolated")
+    split = pre_tokenizers.Split(Regex(apart), behavior="isolated")
     as_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([split, as_bytes])
     tokenizer.decoder = decoders.ByteLevel()

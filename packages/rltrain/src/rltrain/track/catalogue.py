@@ -240,6 +240,7 @@ TOPICS: Final = (
                 unit="% of a step",
                 names={f"seconds/{part}": part for part in PARTS},
                 shares=True,
+                colours=tuple(f"c{number}" for number in range(len(PARTS))),
             ),
             Lines(title="Time of a step", unit="seconds", names={"seconds/total": "total"}),
         ),
@@ -247,18 +248,109 @@ TOPICS: Final = (
     ),
 )
 """Sections in the order of the page."""
+LIVE: Final = (
+    Topic(
+        title="Evaluations",
+        drawings=(
+            Lines(
+                title="Mean reward of the tasks",
+                names={
+                    "evaluate/reward": "invalid as 0",
+                    "evaluate/reward_of_valid": "without invalid",
+                },
+            ),
+            Lines(
+                title="Invalid trials",
+                unit="% of an evaluation's",
+                names={"evaluate/invalid_share": "invalid"},
+                percent=True,
+                colours=("c5",),
+            ),
+        ),
+        meaning="Each task weighs the same. A step has numbers here where weights were evaluated.",
+    ),
+    Topic(
+        title="Sampling",
+        drawings=(
+            Lines(
+                title="Trials that ended",
+                unit="% of those since the step before",
+                names={"rollout/fault_rate": "by a fault", "rollout/own_rate": "by the model"},
+                percent=True,
+                colours=("c5", "c1"),
+            ),
+            Lines(
+                title="Trials",
+                unit="at the time of a batch",
+                names={"buffer/running": "under way", "rollout/ended": "ended since the last"},
+            ),
+            Lines(
+                title="Samples that wait",
+                unit="samples",
+                names={"buffer/buffered": "in the buffer"},
+            ),
+            Lines(
+                title="A batch against all that ended",
+                unit="% above the mean",
+                names={
+                    "bias/tokens": "tokens",
+                    "bias/reward": "reward",
+                    "bias/difficulty": "difficulty",
+                },
+                percent=True,
+                zero=False,
+            ),
+        ),
+        meaning="What is finished first is short: a batch that lies below the mean of tokens was "
+        "taken too early.",
+    ),
+    Topic(
+        title="Weights in engines",
+        drawings=(
+            Lines(
+                title="Trainer against engines, at the same weights",
+                unit="nats a token",
+                names={"gate/mean": "mean", "gate/fixed_mean": "mean of fixed ids"},
+            ),
+            Lines(
+                title="The same at its worst",
+                unit="nats a token",
+                names={"gate/p99": "p99", "gate/max": "max"},
+                colours=("c3", "c5"),
+            ),
+            Lines(
+                title="Handing weights on",
+                unit="seconds",
+                names={"sync/seconds": "whole", "sync/paused_s": "paused"},
+            ),
+            Lines(
+                title="What was compared",
+                unit="sampled tokens",
+                names={"gate/tokens": "tokens"},
+            ),
+        ),
+        meaning="After every sync each engine and the trainer score the same recent trajectories.",
+    ),
+)
+"""Sections of a run that samples for itself; of others nothing in them is measured."""
 UNDRAWN: Final = frozenset({"time", "reward/count"})
 """When a step was logged; what the reward is a mean of, which stands with it in the figures."""
 
 
 def topics(names: Iterable[str]) -> tuple[Topic, ...]:
     """All sections, with one more for names that none of them has."""
-    known = {name for topic in TOPICS for each in topic.drawings for name in names_of(each)}
-    others = sorted({*names} - known - UNDRAWN)
+    found = {*names}
+    live = LIVE if any(found & _names(each) for each in LIVE) else ()
+    known = {name for topic in (*TOPICS, *LIVE) for name in _names(topic)}
+    others = sorted(found - known - UNDRAWN)
     if not others:
-        return TOPICS
+        return (*TOPICS, *live)
     drawings = tuple(Lines(title=name, names={name: "value"}) for name in others)
-    return (*TOPICS, Topic(title="Other numbers", drawings=drawings, meaning=""))
+    return (*TOPICS, *live, Topic(title="Other numbers", drawings=drawings, meaning=""))
+
+
+def _names(topic: Topic) -> set[str]:
+    return {name for each in topic.drawings for name in names_of(each)}
 
 
 def names_of(drawing: Lines | Parts) -> tuple[str, ...]:

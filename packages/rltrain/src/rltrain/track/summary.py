@@ -17,7 +17,10 @@ from rltrain.track.run import Run
 
 HEALTHY: Final = 0.03
 """Mean log-prob difference of a run whose trainer and engine compute the same policy."""
-PARTS: Final = ("read", "stamp", "score", "step", "checkpoint", "other")
+PARTS: Final = (
+    *("wait", "gate", "read", "stamp", "score", "step", "checkpoint", "sync", "evaluate"),
+    "other",
+)
 """What a step's time is spent on, in its order."""
 NOT_MEASURED: Final = "not measured"
 
