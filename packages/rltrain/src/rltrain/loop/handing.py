@@ -84,22 +84,32 @@ class Handing:
         Raises:
             GateFailed: engines and trainer differ, or there is too little to compare.
         """
-        async with self._one_at_a_time:
-            checked = self._checked
-            if checked is None or not measured(checked, self._gates):
-                checked = await self._compared()
-            try:
-                expect_passed(checked, self._gates)
-            except Stopped as failed:
-                if not self._gates.override:
-                    raise
-                self._say(f"{failed} (overridden)")
-            return figures(checked)
+        checked = self._checked
+        if checked is None or not measured(checked, self._gates):
+            checked = await self._compared()
+        try:
+            expect_passed(checked, self._gates)
+        except Stopped as failed:
+            if not self._gates.override:
+                raise
+            self._say(f"{failed} (overridden)")
+        return figures(checked)
 
     async def _compared(self) -> Checked:
-        replicas = [self._replica(each) for each in self._parts.pool.answering]
-        recent = self._to_score()
-        return await self._parts.trainer.check(replicas, self._lineages, recent)
+        """Of the engines that are ready. One that dies meanwhile is replaced, and waited for where
+        there is no other."""
+        while True:
+            engines = await self._parts.pool.some_ready()
+            replicas = [self._replica(each) for each in engines]
+            recent = self._to_score()
+            async with self._one_at_a_time:
+                checked = await self._parts.trainer.check(replicas, self._lineages, recent)
+            silent = {each.replica for each in checked.silent}
+            for each in engines:
+                if each.name in silent:
+                    self._parts.pool.replace(each)
+            if checked.replicas:
+                return checked
 
     async def _handed(self, engines: Sequence[EngineAt]) -> dict[str, float]:
         replicas = [self._replica(each) for each in engines]

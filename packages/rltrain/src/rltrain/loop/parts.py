@@ -9,6 +9,7 @@ where one of them fails while the others start. What goes wrong beside the loop 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -28,7 +29,7 @@ from rltrain.rollout.crews import Crews, Lost
 from rltrain.rollout.engine import EngineAt
 from rltrain.rollout.ground import Beside, Spawn, ray_cluster
 from rltrain.rollout.pool import Pool, PoolOptions
-from rltrain.sync.serve import serve_arguments, serve_environment
+from rltrain.sync.serve import SHARED_CORES, serve_arguments, serve_environment
 
 NODES: Final = "nodes"
 """A directory a node, with its store, under a run's."""
@@ -63,7 +64,8 @@ async def parts_of(work: LiveWork, told: LiveTold) -> AsyncGenerator[Parts]:
     """
     async with AsyncExitStack() as stack:
         ray = stack.enter_context(ray_cluster(work.cluster.address, cpus_of(work)))
-        places = stack.enter_context(placed(ray, work.cluster))
+        own = 0 if work.rollout.engine_urls else work.cluster.engines
+        places = stack.enter_context(placed(ray, work.cluster, own))
         beside = await stack.enter_async_context(Beside())
         arrived: asyncio.Queue[EngineAt] = asyncio.Queue()
         hearers: list[Callable[[Heard], None]] = []
@@ -72,7 +74,8 @@ async def parts_of(work: LiveWork, told: LiveTold) -> AsyncGenerator[Parts]:
             for each in hearers:
                 each(event)
 
-        trainer = Trainer(work, places.of_rank)
+        threads = threads_of(work) if not work.cluster.gpus_per_node else 0
+        trainer = Trainer(work, places.of_rank, threads)
         pool = Pool(_pool_options(work, places), arrived.put_nowait, told.line)
         crews = Crews(*_crews(work, places), hear, told.line)
         await stack.enter_async_context(pool.open(beside.spawn))
@@ -95,7 +98,9 @@ async def parts_of(work: LiveWork, told: LiveTold) -> AsyncGenerator[Parts]:
 def cpus_of(work: LiveWork) -> int:
     """Of a local cluster: what is placed on it, one each."""
     cluster = work.cluster
-    return cluster.training_ranks + cluster.engines if not cluster.gpus_per_node else 0
+    if cluster.gpus_per_node:
+        return 0
+    return cluster.training_ranks + (0 if work.rollout.engine_urls else cluster.engines)
 
 
 def _pool_options(work: LiveWork, places: Places) -> PoolOptions:
@@ -118,11 +123,28 @@ def _pool_options(work: LiveWork, places: Places) -> PoolOptions:
     )
     return PoolOptions(
         engines=work.cluster.engines,
+        urls=rollout.engine_urls,
         serve=serve,
-        environment=serve_environment(settings.sync),
+        environment={**serve_environment(settings.sync), **(own_threads(work) if on_cpu else {})},
         logs=work.root / LOGS,
         resources=places.of_engine,
     )
+
+
+def threads_of(work: LiveWork) -> int:
+    """Of each engine and rank where they share this machine's cores: two that want all of them wait
+    for each other at every barrier."""
+    shared = work.cluster.engines + work.cluster.training_ranks
+    return max(1, (os.cpu_count() or 1) // shared)
+
+
+def own_threads(work: LiveWork) -> dict[str, str]:
+    """The environment of an engine on a CPU, which else binds a thread to every core."""
+    return {
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+        "OMP_NUM_THREADS": str(threads_of(work)),
+        SHARED_CORES: "1",
+    }
 
 
 def longest(work: LiveWork) -> int:

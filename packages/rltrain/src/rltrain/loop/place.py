@@ -64,15 +64,15 @@ class Places:
 
 
 @contextmanager
-def placed(ray: Any, cluster: ClusterConfig) -> Generator[Places]:
-    """Reserve a place for every rank and engine.
+def placed(ray: Any, cluster: ClusterConfig, engines: int) -> Generator[Places]:
+    """Reserve a place for every rank and for so many engines.
 
     Raises:
         Refused: they do not fit.
     """
     from ray.util.placement_group import placement_group, remove_placement_group
 
-    bundles = _bundles(cluster)
+    bundles = _bundles(cluster, engines)
     _expect_room(ray.cluster_resources(), bundles)
     group = placement_group([dict(each) for each in bundles], strategy="PACK")
     try:
@@ -87,8 +87,8 @@ def placed(ray: Any, cluster: ClusterConfig) -> Generator[Places]:
         remove_placement_group(group)
 
 
-def _bundles(cluster: ClusterConfig) -> tuple[Mapping[str, float], ...]:
-    ranks, engines = cluster.training_ranks, cluster.engines
+def _bundles(cluster: ClusterConfig, engines: int) -> tuple[Mapping[str, float], ...]:
+    ranks = cluster.training_ranks
     if not cluster.gpus_per_node:
         return ({"CPU": 1.0},) * (ranks + engines)
     engine = {"GPU": float(cluster.engine_tp), "CPU": 1.0}

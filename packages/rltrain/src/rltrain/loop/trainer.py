@@ -9,7 +9,6 @@ trainer does one thing at a time; who comes while it is busy waits.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -33,11 +32,14 @@ STEP_S: Final = 2 * COLLECTIVE_S
 class Trainer:
     """All ranks."""
 
-    def __init__(self, work: LiveWork, resources: Callable[[int], dict[str, Any]]) -> None:
+    def __init__(
+        self, work: LiveWork, resources: Callable[[int], dict[str, Any]], threads: int
+    ) -> None:
+        """``threads`` are of each rank; 0 for as many as torch takes."""
         import ray
 
         actor = ray.remote(RankHost)
-        self._work = work
+        self._threads = threads
         self._free = asyncio.Lock()
         self._hosts = [
             actor.options(**resources(rank)).remote(
@@ -54,8 +56,7 @@ class Trainer:
         """
         first = self._hosts[0]
         meeting = await told("trainer meeting", START_S, first.meeting.remote())
-        ranks = len(self._hosts)
-        threads = max(1, (os.cpu_count() or 1) // ranks) if not _has_gpu(self._work) else 0
+        ranks, threads = len(self._hosts), self._threads
         await self._all(
             "trainer start",
             START_S,
@@ -107,7 +108,3 @@ class Trainer:
 
 def _each(items: Sequence[Any]) -> enumerate[Any]:
     return enumerate(items)
-
-
-def _has_gpu(work: LiveWork) -> bool:
-    return work.cluster.gpus_per_node > 0

@@ -30,7 +30,7 @@ class RolloutConfig:
     keep_trials: Literal["none", "faulted", "all"] = "faulted"
     """Whose directories stay, with logs and what agents made; every row is in the store."""
     engine_urls: tuple[str, ...] = ()
-    """Engines that are there already, started as ``rltrain fit --dry-run`` shows; empty to start
+    """Engines that are there already, started with what `rltrain.sync.serve` says; empty to start
     them."""
     engine_arguments: tuple[str, ...] = ()
     """More of vLLM's own, for engines that are started."""

@@ -16,6 +16,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from envkit.agent.engine.health import LOOPBACK, answers
 from envkit.agent.engine.serve import Served, ServeOptions, serving
@@ -84,6 +85,40 @@ class EngineHost:
         """End it; nothing of it is left then."""
         stack, self._stack, self._served = self._stack, AsyncExitStack(), None
         await stack.aclose()
+
+
+class EngineThere:
+    """The actor of an engine that somebody else started, and starts anew."""
+
+    def __init__(self, name: str, url: str) -> None:
+        self._name, self._url = name, url.rstrip("/")
+        self._life = 0
+        place = urlsplit(self._url)
+        self._host, self._port = place.hostname or LOOPBACK, place.port or 80
+
+    async def start(self) -> EngineAt:
+        """Wait until it answers; whoever asks bounds that."""
+        answered = await self._answers()
+        while not answered:
+            await asyncio.sleep(LOOK_S)
+            answered = await self._answers()
+        self._life += 1
+        return EngineAt(name=self._name, url=self._url, life=self._life)
+
+    async def ended(self, life: int) -> str:
+        """Wait until it answers no more; why that is."""
+        silent_s = 0.0
+        while life == self._life and silent_s < SILENT_S:
+            silent_s = 0.0 if await self._answers() else silent_s + LOOK_S
+            await asyncio.sleep(LOOK_S)
+        return f"{self._url} did not answer for {SILENT_S:g} s"
+
+    async def stop(self) -> None:
+        """It is not ours to end: only what it holds is not trusted any more."""
+        self._life += 1
+
+    async def _answers(self) -> bool:
+        return await asyncio.to_thread(answers, self._port, self._host)
 
 
 def _runs(pid: int) -> bool:

@@ -11,7 +11,7 @@ ready in between ends the run.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 
 from envkit.agent.engine.serve import ServeOptions
 from envkit.fault import EnvkitError
-from rltrain.rollout.engine import EngineAt, EngineHost
+from rltrain.rollout.engine import EngineAt, EngineHost, EngineThere
 from rltrain.rollout.ground import ActorDied, Spawn, ended, told
 
 LIVES: Final = 3
@@ -55,6 +55,8 @@ class PoolOptions:
     """How many, and how each is started."""
 
     engines: int
+    urls: Sequence[str] = ()
+    """Of engines that are there already; then none are started."""
     serve: ServeOptions
     environment: Mapping[str, str]
     logs: Path
@@ -68,15 +70,23 @@ class Pool:
     def __init__(self, options: PoolOptions, arrived: Arrived, say: Callable[[str], None]) -> None:
         import ray
 
-        actor = ray.remote(EngineHost)
+        own, others = ray.remote(EngineHost), ray.remote(EngineThere)
         self._options, self._arrived, self._say = options, arrived, say
-        self._engines: dict[str, Engine] = {}
-        for number in range(options.engines):
-            name = f"engine-{number}"
-            host = actor.options(max_concurrency=8, **options.resources(number)).remote(
-                name, options.serve, options.logs, options.environment
+        hosts = [
+            own.options(max_concurrency=8, **options.resources(number)).remote(
+                f"engine-{number}", options.serve, options.logs, options.environment
             )
-            self._engines[name] = Engine(name=name, host=host)
+            for number in range(0 if options.urls else options.engines)
+        ]
+        hosts += [
+            others.options(max_concurrency=8, num_cpus=0).remote(f"engine-{number}", url)
+            for number, url in enumerate(options.urls)
+        ]
+        self._engines = {
+            name: Engine(name=name, host=host)
+            for number, host in enumerate(hosts)
+            for name in (f"engine-{number}",)
+        }
         self._changed = asyncio.Event()
 
     @asynccontextmanager
@@ -110,7 +120,7 @@ class Pool:
         """Nobody knows what it holds: have it started anew."""
         engine = self._engines[at.name]
         if engine.at == at:
-            engine.unready += engine.state == "bare"
+            self._set(engine, "starting", None)
             engine.host.stop.remote()
 
     async def all_answer(self) -> None:
@@ -136,13 +146,18 @@ class Pool:
         Raises:
             EnginesLost: there will be none.
         """
-        while not (ready := [each for each in self.engines if each.state == "ready"]):
-            self._expect_some()
-            await self._change()
-        engine = min(ready, key=lambda each: len(each.trials))
+        engine = min(await self._ready(), key=lambda each: len(each.trials))
         engine.trials.add(trial)
         assert engine.at is not None
         return engine.at
+
+    async def some_ready(self) -> tuple[EngineAt, ...]:
+        """Those that trials may go to; waits until there is one.
+
+        Raises:
+            EnginesLost: there will be none.
+        """
+        return tuple(each.at for each in await self._ready() if each.at)
 
     def release(self, trial: str) -> None:
         """It needs no engine any more."""
@@ -187,6 +202,12 @@ class Pool:
     def _set(self, engine: Engine, state: State, at: EngineAt | None) -> None:
         engine.state, engine.at = state, at
         self._tell_change()
+
+    async def _ready(self) -> list[Engine]:
+        while not (ready := [each for each in self.engines if each.state == "ready"]):
+            self._expect_some()
+            await self._change()
+        return ready
 
     def _expect_some(self) -> None:
         if all(each.state == "gone" for each in self.engines):

@@ -8,11 +8,16 @@ methods of `Extension` for ``/collective_rpc``.
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from typing import Any, Final
 
 from vllm.distributed.weight_transfer.factory import WeightTransferEngineFactory
 
-from rltrain.sync.serve import BACKEND
+from rltrain.sync.serve import BACKEND, SHARED_CORES
+
+VLLM_SPIN_S: Final = 1
+"""Of vLLM 0.32; what is there otherwise is left as it is."""
+SPIN_S: Final = 0.002
 
 
 def _register() -> None:
@@ -20,7 +25,20 @@ def _register() -> None:
         WeightTransferEngineFactory.register_engine(BACKEND, "rltrain.sync.receiver", "Receiver")
 
 
+def _spin_less() -> None:
+    """vLLM's workers look for work without a pause for a second after each step. Where trials and
+    the trainer share the cores, they look so long that the next step of a request that goes on is
+    seen, and then wait to be woken."""
+    from vllm.distributed.device_communicators import shm_broadcast
+
+    waiting = getattr(shm_broadcast, "SpinCondition", None)
+    if waiting is not None and waiting.__init__.__defaults__ == (VLLM_SPIN_S,):
+        waiting.__init__.__defaults__ = (SPIN_S,)
+
+
 _register()
+if os.environ.get(SHARED_CORES):
+    _spin_less()
 
 
 class Extension:

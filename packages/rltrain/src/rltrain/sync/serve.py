@@ -12,6 +12,8 @@ from rltrain.sync.config import SyncConfig
 
 BACKEND: Final = "rltrain"
 """Name of our weight-transfer engine inside vLLM."""
+SHARED_CORES: Final = "RLTRAIN_SHARED_CORES"
+"""Set in an engine's environment where it computes on cores that others use too."""
 EXTENSION: Final = "rltrain.sync.extension.Extension"
 
 
