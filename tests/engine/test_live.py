@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``rltrain fit`` samples and trains at once: real engine, boxes, servers, Ray; and it is killed."""
+"""``rltrain fit`` samples and trains at once: real engine, boxes, servers, Ray; it is killed."""
 
 from __future__ import annotations
 
