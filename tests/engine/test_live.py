@@ -30,6 +30,7 @@ SETTINGS = (
     *(f"run.steps={STEPS}", f"batch.prompts={PROMPTS}", f"batch.samples={SAMPLES}"),
     *("rollout.concurrency=8", "rollout.engine_dtype=float32", f"buffer.staleness={STALENESS}"),
     *("evaluate.passes=8", "evaluate.every_steps=0", "evaluate.context_tokens=8192"),
+    *("rollout.context_tokens=8192", "rollout.tokens_per_turn=256", "rollout.turns=10"),
     *("checkpoint.every=1", "rollout.keep_trials=none"),
 )
 

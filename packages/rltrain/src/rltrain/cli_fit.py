@@ -132,6 +132,7 @@ def _is_live(asked: Asked) -> bool:
     from rltrain.loop.prepare_live import is_live
 
     if asked.resume is not None:
+        _expect_alone(asked)
         return is_live(asked.resume)
     return asked.trajectories is None
 
@@ -159,13 +160,13 @@ def _prepared_live(asked: Asked) -> PreparedLive:
     from rltrain.loop.prepare_live import expect_overfit, prepared_live, resumed_live
 
     if asked.resume is not None:
-        _expect_alone(asked)
         return resumed_live(asked.resume)
     settings = settings_of(recipe_of(asked.recipe), asked.settings)
+    found = prepared_live(settings, asked.out)
+    expect_overfit(found.work.settings)
     if asked.out is None and not asked.dry_run:
         raise Refused("name the directory of the run with --out RUN")
-    expect_overfit(settings)
-    return prepared_live(settings, asked.out)
+    return found
 
 
 def _begun_live(found: PreparedLive) -> Iterator[str]:

@@ -22,13 +22,14 @@ from envkit.trajectory.segment import Row, encode_segment
 from envkit.trajectory.store import Store
 from rltrain.cli import main
 from rltrain.cli_edge import edge
-from rltrain.cli_fit import Asked, one_rank, plain, told
+from rltrain.cli_fit import Asked, one_rank, plain
 from rltrain.config.read import made
 from rltrain.loop.directory import manifest_of
 from rltrain.loop.settings import Settings
 from rltrain.loop.types import Ended
 from rltrain.recipes import recipe_file
 from rltrain.refused import Refused
+from rltrain.track.line import step_line as told
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import recorded
@@ -113,11 +114,9 @@ WHOLE = (*POLICY, *STORE, *RUN)
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        ((), "training while sampling is not built yet; give --trajectories DIR"),
-        (
-            ("tiny-cpu", *POLICY, *RUN),
-            "training while sampling is not built yet; give --trajectories DIR",
-        ),
+        ((), "policy: must be given; it has no default"),
+        (("tiny-cpu", *POLICY, *RUN), "nothing to train on: name a directory of tasks by --tasks"),
+        (POLICY, "nothing to train on: name a directory of tasks by --tasks"),
         ((*STORE, *RUN), "policy: must be given; it has no default"),
         (("tiny-cpu", *STORE, *RUN), "policy.path: must be given; it has no default"),
         (
@@ -212,12 +211,12 @@ def test_a_directory_that_is_called_as_a_recipe_is_none(fit: Typed, place: Path)
     assert (place / "tiny-cpu").is_dir()
     said = fit("tiny-cpu", *WHOLE, "--dry-run")
     assert said.status == 0, said.err
-    assert "learning_rate = 0.0005" in said.err
+    assert "learning_rate = 0.00015" in said.err
 
 
 def test_a_recipe_may_be_a_file_of_any_name(fit: Typed, place: Path) -> None:
     shutil.copy(recipe_file("tiny-cpu"), place / "mine")
-    assert "learning_rate = 0.0005" in fit("mine", *WHOLE, "--dry-run").err
+    assert "learning_rate = 0.00015" in fit("mine", *WHOLE, "--dry-run").err
 
 
 @pytest.mark.parametrize(

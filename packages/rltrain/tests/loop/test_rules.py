@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from rltrain.loop.rules import FEWEST, WINDOW, RuleBroken, Rules, RulesConfig
+from rltrain.loop.rules import FEWEST, WINDOW, RuleBroken, Rules, RulesConfig, Trials
 
 GOOD = {
     "loss/value": -0.1,
@@ -73,3 +73,27 @@ def test_a_step_on_nothing_breaks_no_rule() -> None:
 def test_a_bound_below_zero_is_refused() -> None:
     with pytest.raises(ValueError, match="fault_rate: -1 is below 0"):
         RulesConfig(fault_rate=-1)
+
+
+def test_trials_that_all_fail_stop_a_run_that_never_takes_a_step() -> None:
+    trials = Trials(RulesConfig(fault_rate=0.5), 8)
+    for fault in ("PromptTooLong: 2267 tokens", "", "", "", "PromptTooLong: 2267 tokens"):
+        trials.ended(fault)
+    trials.ended("EngineBusy")
+    trials.ended("PromptTooLong: 2267 tokens")
+    with pytest.raises(
+        RuleBroken, match="took 5 of the last 8 trials, 4 of them: Prompt"
+    ):
+        trials.ended("PromptTooLong: 2267 tokens")
+
+
+def test_a_few_faults_at_the_beginning_stop_nothing() -> None:
+    trials = Trials(RulesConfig(fault_rate=0.5), 8)
+    for fault in ("EngineBusy",) * 4 + ("",) * 20:
+        trials.ended(fault)
+
+
+def test_a_bound_of_zero_lets_all_of_them_fail() -> None:
+    trials = Trials(RulesConfig(fault_rate=0), 2)
+    for _ in range(9):
+        trials.ended("EngineBusy")

@@ -82,7 +82,14 @@ def test_a_name_that_means_nothing_is_refused_with_the_nearest(
         (["evaluate.context_tokens=0"], "evaluate: context_tokens: 0 is below 1"),
         (["evaluate.every_steps=-1"], "evaluate: every_steps: -1 is below 0"),
         (["evaluate.nudge_ratio=0.2"], "evaluate.nudge_ratio: an evaluation never nudges"),
-        (["cluster.gpus_per_node=0"], "cluster: gpus_per_node: 0 is below 1"),
+        (["cluster.gpus_per_node=-1"], "cluster: gpus_per_node: -1 is below 0"),
+        (
+            ["cluster.gpus_per_node=0", "cluster.engine_tp=2"],
+            "cluster: gpus_per_node: 0, and engine_tp above 1 and megatron need GPUs",
+        ),
+        (["cluster.ranks=0"], "cluster: ranks: 0 is below 1"),
+        (["rollout.repairs=-1"], "rollout: repairs: -1 is below 0"),
+        (["optimizer.learning_rate=-1"], "optimizer: learning_rate: -1 is below 0"),
         (["cluster.megatron.cp=0"], "cluster.megatron: cp: 0 is below 1"),
         (
             ["cluster.engines=11"],

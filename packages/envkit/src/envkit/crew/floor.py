@@ -93,6 +93,7 @@ class Crew:
             starts_per_s=asked.starts_per_s,
             turns=asked.at_work,
             budgets=asked.budgets,
+            chaos=asked.chaos,
         )
         self.floor = Floor(asked.env, run, self._hear, again=ONCE)
 

@@ -72,6 +72,9 @@ class CrewOptions:
     """Whose directories stay once their rows are durable."""
     seed: int = 0
     """Of the jitter of starts."""
+    chaos: Path | None = None
+    """Where `envkit.preflight.chaos.choose` left the faults that are to strike trials, by their
+    ids; None for none."""
     environ: Mapping[str, str] | None = None
     """Environment of its process and of its trials'; None for this process's, without what names
     another interpreter's modules."""

@@ -15,6 +15,7 @@ from envkit.crew.types import Ended as TrialEnded
 from rltrain.buffer.types import Ended, Event, Outcome, SampleId, Started
 from rltrain.loop.lineage import Lineages
 from rltrain.loop.prompts import Prompts
+from rltrain.loop.rules import Trials
 from rltrain.loop.trials import sample_id, trial_id
 from rltrain.rollout.crew import Stored
 from rltrain.rollout.crews import Crews, Lost
@@ -34,12 +35,13 @@ class Attempts:
         lineages: Lineages,
         stored: Mapping[str, Stored],
         tell: Callable[[Event], None],
+        rule: Trials,
         spawn: Spawn,
     ) -> None:
         """``tell`` is told at once; ``spawn`` runs a coroutine beside everything else."""
         self._pool, self._crews, self._prompts = pool, crews, prompts
         self._lineages, self._stored = lineages, dict(stored)
-        self._tell, self._spawn = tell, spawn
+        self._tell, self._spawn, self._rule = tell, spawn, rule
         self.step = 0
         """That every engine holds at least."""
         self._under_way: set[SampleId] = set()
@@ -75,8 +77,11 @@ class Attempts:
             case Restarted():
                 self.restarted.append(said.tokens)
             case TrialEnded():
+                if said.outcome != "cancelled":
+                    self._rule.ended(_fault(said))
                 self._end(sample, said.outcome, said.tokens, said.reward, said.oldest)
             case Refused() | Lost():
+                self._rule.ended(_why(said))
                 self.refused.append(f"{said.trial}: {_why(said)}")
                 self._end(sample, "fault", 0, None, None)
             case _:
@@ -134,6 +139,11 @@ class Attempts:
             self._tell(Started(sample=sample, version=step))
         ended = found.ended
         self._end(sample, ended.outcome, ended.tokens, ended.reward, ended.oldest)
+
+
+def _fault(said: TrialEnded) -> str:
+    """What took a trial; what only its own reward tells of is nothing."""
+    return f"{said.fault}: {said.fault_message}"[:200] if said.outcome == "fault" else ""
 
 
 def _why(said: Refused | Lost) -> str:

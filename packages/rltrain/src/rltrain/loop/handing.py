@@ -26,11 +26,12 @@ from rltrain.refused import Stopped
 from rltrain.rollout.crews import Lost
 from rltrain.rollout.engine import EngineAt
 from rltrain.sync.canary import Checked
-from rltrain.sync.errors import SyncError, WrongWeights
-from rltrain.sync.types import Outcome, Replica, State
+from rltrain.sync.errors import ReplicasLost, SyncError, WrongWeights
+from rltrain.sync.types import Replica, State
 
 REMEMBERED: Final = 512
 """Trials that ended last."""
+TRIES: Final = 3
 SPARE: Final = 1.25
 """Times the tokens that a gate wants: a trial may be cut to what an engine takes."""
 
@@ -101,9 +102,8 @@ class Handing:
         while True:
             engines = await self._parts.pool.some_ready()
             replicas = [self._replica(each) for each in engines]
-            recent = self._to_score()
             async with self._one_at_a_time:
-                checked = await self._parts.trainer.check(replicas, self._lineages, recent)
+                checked = await self._checked_on(replicas)
             silent = {each.replica for each in checked.silent}
             for each in engines:
                 if each.name in silent:
@@ -112,34 +112,56 @@ class Handing:
                 return checked
 
     async def _handed(self, engines: Sequence[EngineAt]) -> dict[str, float]:
+        """Hand them the weights. Those that fail are replaced, and those that another one's failure
+        kept from them are asked again."""
+        told: dict[str, float] = {}
+        for _ in range(TRIES):
+            states = await self._asked(engines, told)
+            for each in engines:
+                if states[each.name] is State.NEW:
+                    self._parts.pool.holds(each)
+                elif states[each.name] is State.LOST:
+                    self._parts.pool.replace(each)
+            engines = [each for each in engines if states[each.name] is State.OLD]
+            if not engines:
+                return told
+        names = ", ".join(each.name for each in engines)
+        raise SyncError(f"sync: {names}: still without the weights after {TRIES} tries")
+
+    async def _asked(self, engines: Sequence[EngineAt], told: dict[str, float]) -> dict[str, State]:
+        """What each is good for after one sync, its check included."""
         replicas = [self._replica(each) for each in engines]
-        handed, outcomes = None, ()
+        states = {each.name: State.NEW for each in engines}
         try:
             handed = await self._parts.trainer.sync(replicas, self._lineages, self._to_score())
-            assert handed.checked is not None
-            self._checked = handed.checked
-            handed.checked.expect_quiet()
+            told |= _numbers(handed)
+            checked = handed.checked
         except WrongWeights:
             raise
         except SyncError as error:
-            outcomes = self._failed(error)
-        self._settle(engines, outcomes)
-        return _numbers(handed)
+            states = self._after(error, states)
+            new = [each for each in replicas if states[each.name] is State.NEW]
+            checked = await self._checked_on(new) if new else None
+        return states if checked is None else self._after_check(checked, states)
 
-    def _failed(self, error: SyncError) -> Sequence[Outcome]:
+    async def _checked_on(self, replicas: Sequence[Replica]) -> Checked:
+        return await self._parts.trainer.check(replicas, self._lineages, self._to_score())
+
+    def _after_check(self, checked: Checked, states: dict[str, State]) -> dict[str, State]:
+        self._checked = checked
+        try:
+            checked.expect_quiet()
+        except ReplicasLost as error:
+            return {**states, **{each.replica: each.state for each in error.outcomes}}
+        return states
+
+    def _after(self, error: SyncError, states: dict[str, State]) -> dict[str, State]:
+        """What it says of each; those it says nothing of hold what they held."""
         if not error.outcomes:
             raise error
         self._say(f"sync: {error}")
-        return error.outcomes
-
-    def _settle(self, engines: Sequence[EngineAt], outcomes: Sequence[Outcome]) -> None:
-        """Those that hold the weights are ready; the others are started anew."""
-        lost = {each.replica for each in outcomes if each.state is not State.NEW}
-        for each in engines:
-            if each.name in lost:
-                self._parts.pool.replace(each)
-            else:
-                self._parts.pool.holds(each)
+        said = {each.replica: each.state for each in error.outcomes}
+        return {name: said.get(name, State.OLD) for name in states}
 
     def _replica(self, at: EngineAt) -> Replica:
         return Replica(name=at.name, url=at.url, ranks=self._work.cluster.engine_tp)

@@ -45,7 +45,7 @@ from rltrain.loop.lineage import Lineages
 from rltrain.loop.numbers import Numbers
 from rltrain.loop.parts import NODES, Parts, parts_of
 from rltrain.loop.prompts import Prompts
-from rltrain.loop.rules import Rules
+from rltrain.loop.rules import Rules, Trials
 from rltrain.loop.seconds import Seconds
 from rltrain.loop.stopping import stop_wished
 from rltrain.loop.trials import trial_id
@@ -111,6 +111,7 @@ class Live:
             lineages=lineages,
             stored=stored,
             tell=parts.inbox.put_nowait,
+            rule=Trials(settings.rules, 2 * settings.batch.prompts * settings.batch.samples),
             spawn=parts.spawn,
         )
         self._handing = Handing(work, parts, lineages, told.line)

@@ -167,6 +167,7 @@ def _crews(work: LiveWork, places: Places) -> tuple[list[CrewOptions], list[dict
             at_work=work.rollout.at_work or None,
             keep_trials=work.rollout.keep_trials,
             seed=work.settings.run.seed,
+            chaos=Path(work.rollout.chaos) if work.rollout.chaos else None,
         )
         for number in range(len(nodes))
     ]

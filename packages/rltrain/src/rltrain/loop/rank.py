@@ -153,9 +153,9 @@ class RankHost:
         fresh = [each for each in replicas if each not in self._joined]
         self._sender.leave([each.name for each in fresh])
         self._joined = [old for old in self._joined if old.name not in {f.name for f in fresh}]
-        if fresh:
-            self._sender.join(fresh)
-            self._joined += fresh
+        for each in fresh:  # one by one: what was met stays so where another one fails
+            self._sender.join([each])
+            self._joined.append(each)
         return self._sender
 
     @property

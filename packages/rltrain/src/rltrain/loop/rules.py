@@ -8,7 +8,7 @@ no checkpoint, so going on begins from the last one before it.
 from __future__ import annotations
 
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median
@@ -44,6 +44,32 @@ class RulesConfig:
         for name in ("gradient_spike", "entropy_share", "fault_rate", "reward_with_faults"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name}: {getattr(self, name):g} is below 0")
+
+
+class Trials:
+    """Told how every trial ended, also where no step comes to be taken."""
+
+    def __init__(self, config: RulesConfig, window: int) -> None:
+        """``window`` are the trials that a rate is taken over."""
+        self._bound = config.fault_rate
+        self._ended: deque[str] = deque(maxlen=window)
+        """What took each; empty where nothing did."""
+
+    def ended(self, fault: str) -> None:
+        """One has; ``fault`` is what took it, empty where nothing did.
+
+        Raises:
+            RuleBroken: faults take too many.
+        """
+        self._ended.append(fault)
+        taken = [each for each in self._ended if each]
+        full = len(self._ended) == self._ended.maxlen
+        if self._bound and full and len(taken) > self._bound * len(self._ended):
+            most, count = Counter(taken).most_common(1)[0]
+            raise RuleBroken(
+                f"faults took {len(taken)} of the last {len(self._ended)} trials, {count} of them:"
+                f" {most}; the run is stopped: envkit show its trials, and go on by --resume"
+            )
 
 
 class Rules:

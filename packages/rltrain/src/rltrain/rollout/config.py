@@ -29,6 +29,8 @@ class RolloutConfig:
     core."""
     keep_trials: Literal["none", "faulted", "all"] = "faulted"
     """Whose directories stay, with logs and what agents made; every row is in the store."""
+    chaos: str = ""
+    """Plan of faults that strike trials by their ids, as a drill; empty for none."""
     engine_urls: tuple[str, ...] = ()
     """Engines that are there already, started with what `rltrain.sync.serve` says; empty to start
     them."""

@@ -23,7 +23,7 @@ from rltrain.sync.errors import OperationFailed, ReplicasLost, SyncError, WrongW
 from rltrain.sync.links import Link, later, messages
 from rltrain.sync.names import checkpoint_names
 from rltrain.sync.rounds import Course, Round
-from rltrain.sync.types import Replica, State, Synced
+from rltrain.sync.types import Outcome, Replica, State, Synced
 from rltrain.sync.version import WeightVersion
 
 
@@ -117,16 +117,19 @@ class Leader:
         """
         made = [Link(self._config, self._method, each) for each in replicas]
         joins = [(link, later(link.join)) for link in made]
-        failures: list[str] = []
+        failures: list[Outcome] = []
         for link, joined in joins:
+            name = link.replica.name
             try:
                 joined.result()
             except OperationFailed as error:
-                failures.append(f"{link.replica.name}: {error}")
+                failures.append(Outcome(replica=name, state=State.LOST, failure=str(error)))
             else:
-                self._links[link.replica.name] = link
+                self._links[name] = link
         if failures:
-            raise SyncError(f"{failures[0]}; start it with what rltrain.sync.serve says")
+            first = failures[0]
+            line = f"{first.replica}: {first.failure}; start it with what rltrain.sync.serve says"
+            raise SyncError(line, failures)
 
     def leave(self, names: Sequence[str]) -> None:
         """Ask them nothing more."""
