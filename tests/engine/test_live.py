@@ -26,6 +26,7 @@ STEPS, PROMPTS, SAMPLES, STALENESS = 5, 2, 4, 2
 KILLED_AFTER, ENGINE_KILLED_AFTER = 2, 3
 """Steps."""
 PATIENCE_S = 900
+SAID = "said"
 SETTINGS = (
     *(f"run.steps={STEPS}", f"batch.prompts={PROMPTS}", f"batch.samples={SAMPLES}"),
     *("rollout.concurrency=8", "rollout.engine_dtype=float32", f"buffer.staleness={STALENESS}"),
@@ -79,27 +80,33 @@ def ran(engine_python: Path, checkpoint: Path, tmp_path_factory: pytest.TempPath
     wait_for_step(root, ENGINE_KILLED_AFTER, second)
     for pid in engine_of(root):
         os.kill(pid, signal.SIGKILL)
-    _, said = second.communicate(timeout=PATIENCE_S)
-    return Ran(root=root, left=left, said=said, status=second.returncode)
+    second.wait(timeout=PATIENCE_S)
+    return Ran(root=root, left=left, said=said(root), status=second.returncode)
 
 
 def fit(python: Path, root: Path, *words: object) -> subprocess.Popen[str]:
-    """The program; what it says is read at its end, or never."""
+    """The program; what it says is kept beside its run."""
     command = [str(python.with_name("rltrain")), "fit", *map(str, words)]
-    return subprocess.Popen(
-        command,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        cwd=root.parent,
-    )
+    with (root.parent / SAID).open("a") as file:
+        return subprocess.Popen(
+            command,
+            stdout=subprocess.DEVNULL,
+            stderr=file,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            cwd=root.parent,
+        )
+
+
+def said(root: Path) -> str:
+    """By all processes of the run, on standard error."""
+    return (root.parent / SAID).read_text()
 
 
 def wait_for_step(root: Path, step: int, run: subprocess.Popen[str]) -> None:
     until = time.monotonic() + PATIENCE_S
     while not any(json.loads(line)["step"] == step for line in lines(root / "metrics.jsonl")):
-        assert run.poll() is None, run.communicate()[1]
+        assert run.poll() is None, said(root)
         assert time.monotonic() < until, f"step {step} was not taken"
         time.sleep(0.2)
 

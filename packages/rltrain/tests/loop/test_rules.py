@@ -81,9 +81,7 @@ def test_trials_that_all_fail_stop_a_run_that_never_takes_a_step() -> None:
         trials.ended(fault)
     trials.ended("EngineBusy")
     trials.ended("PromptTooLong: 2267 tokens")
-    with pytest.raises(
-        RuleBroken, match="took 5 of the last 8 trials, 4 of them: Prompt"
-    ):
+    with pytest.raises(RuleBroken, match="took 5 of the last 8 trials, 4 of them: Prompt"):
         trials.ended("PromptTooLong: 2267 tokens")
 
 

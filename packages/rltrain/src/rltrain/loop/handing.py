@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from rltrain.loop.parts import Parts
 from rltrain.loop.rank import Handed
 from rltrain.loop.types import LiveWork
 from rltrain.refused import Stopped
+from rltrain.rollout.crew import Stored
 from rltrain.rollout.crews import Lost
 from rltrain.rollout.engine import EngineAt
 from rltrain.sync.canary import Checked
@@ -55,6 +56,12 @@ class Handing:
         self._recent: deque[Recent] = deque(maxlen=REMEMBERED)
         self._one_at_a_time = asyncio.Lock()
         self._checked: Checked | None = None
+
+    def remember(self, stored: Iterable[Stored]) -> None:
+        """What ended before this process, oldest first, may be scored again too."""
+        for each in stored:
+            if each.sampled_tokens:
+                self._recent.append(Recent(trial=each.trial_id, tokens=each.sampled_tokens))
 
     def heard(self, said: CrewEvent | Lost) -> None:
         """Something became of a trial: what it sampled may be scored again."""

@@ -115,6 +115,7 @@ class Live:
             spawn=parts.spawn,
         )
         self._handing = Handing(work, parts, lineages, told.line)
+        self._handing.remember(stored.values())
         self._evaluating = Evaluating(work, parts, lineages)
         self._rules = Rules(settings.rules)
         parts.hearers.extend((self._attempts.heard, self._evaluating.heard, self._handing.heard))
