@@ -195,7 +195,7 @@ def test_a_store_of_another_major_is_refused_in_one_line_with_both_versions(type
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         f"rltrain: {STORES / '2.0/segment-00000001.arrow'}: schema is 'envkit.trajectory/2.0',"
-        " this version reads 'envkit.trajectory/1.0'\n"
+        " this version reads 'envkit.trajectory/1.0'; read it with an envkit that does\n"
     )
 
 
