@@ -49,7 +49,7 @@ class Ran:
 
     @property
     def steps(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in (self.root / "metrics.jsonl").open()]
+        return [json.loads(line) for line in lines(self.root / "metrics.jsonl")]
 
     @property
     def commit(self) -> dict[str, Any]:

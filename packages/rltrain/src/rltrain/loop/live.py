@@ -241,9 +241,9 @@ class Live:
         """Take a step, and hand its weights on before another one is taken."""
         part = self._seconds.part
         with part("gate"):
-            await self._handing.pass_gate()
+            gate = await self._handing.pass_gate()
         with part("learn"):
-            told = await self._learn(batch)
+            told = gate | await self._learn(batch)
         self._rules.expect(self._step, told)
         self._consumed[self._step] = tuple(group.group for group in batch.groups)
         self._step += 1
