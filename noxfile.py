@@ -376,7 +376,7 @@ def demo(session: nox.Session) -> None:
 def fit_demo(session: nox.Session) -> None:
     """Make a small policy, train it on tasks/tiny while it is sampled, and say whether it rose.
 
-    The same again with a learning rate of 0 unless ``-- --no-control``: nothing may rise then.
+    A shorter one with a learning rate of 0 follows unless ``-- --no-control``: nothing may rise.
     """
     trials = ("-e", "packages/envkit[run]", "-c", constraints(), "-b", constraints())
     boxes, trainer = environment(session, CACHE / "demo", trials), trainer_environment(session)
@@ -389,7 +389,7 @@ def fit_demo(session: nox.Session) -> None:
     program(session, trainer, "rltrain", "tiny-policy", policy, "--transcripts", recorded, *warm)
     runs: dict[str, tuple[str, ...]] = {"trained": ()}
     if "--no-control" not in session.posargs:
-        runs["control"] = ("--set", "optimizer.learning_rate=0")
+        runs["control"] = ("--set", "optimizer.learning_rate=0", "--set", "run.steps=10")
     for name, settings in runs.items():
         run = str(place / name)
         given = ("--policy", policy, "--tasks", "tasks/tiny", "--out", run, *settings)

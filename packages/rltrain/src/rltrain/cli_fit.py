@@ -8,7 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -61,14 +61,20 @@ def fit(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Read and refuse, show the settings, train nothing.")
     ] = False,
+    stop_after: Annotated[
+        int,
+        typer.Option(
+            "--stop-after-step", metavar="N", min=0, help="Leave it there; --resume goes on."
+        ),
+    ] = 0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print how it ended as one JSON document.")
     ] = False,
 ) -> None:
     """Train a policy, while it is sampled from or on recorded trajectories.
 
-    Exits 0 when all steps are taken, 130 where it was interrupted (with a checkpoint; --resume goes
-    on), 2 where it cannot be run.
+    Exits 0 when all steps are taken, or those up to --stop-after-step, 130 where it was interrupted
+    (with a checkpoint; --resume goes on), 2 where it cannot be run.
     """
     with edge():
         given = named_settings(settings, policy, tasks, environment_python)
@@ -79,6 +85,7 @@ def fit(
             resume=resume,
             settings=given,
             dry_run=dry_run,
+            stop_after=stop_after,
             as_json=as_json,
         )
         status = _launch(asked, ranks)
@@ -111,7 +118,12 @@ class Asked:
     resume: Path | None
     settings: list[str]
     dry_run: bool
+    stop_after: int
     as_json: bool
+
+    def left_at(self, ended: Ended) -> bool:
+        """Whether it was left at the step that was named."""
+        return 0 < self.stop_after == ended.step
 
 
 def _launch(asked: Asked, ranks: int) -> int:
@@ -143,6 +155,7 @@ def train_live(asked: Asked) -> int:
     from rltrain.loop.run import run_live
 
     found = _prepared_live(asked)
+    found = replace(found, work=replace(found.work, stop_after=asked.stop_after))
     with watching(asked.recipe or found.work.root.name) as watch:
         for line in _begun_live(found):
             watch.print(line)
@@ -152,7 +165,7 @@ def train_live(asked: Asked) -> int:
             return 0
         ended = run_live(found, watch)
     show_ended(ended, found.work.root, as_json=asked.as_json)
-    return 130 if ended.interrupted else 0
+    return 130 if ended.interrupted and not asked.left_at(ended) else 0
 
 
 def _prepared_live(asked: Asked) -> PreparedLive:
@@ -237,9 +250,10 @@ def train(asked: Asked) -> int:
         screen.begun(found, asked.dry_run)
         if asked.dry_run:
             return 0
-        ended = run(found, screen)
+        work = replace(found.work, stop_after=asked.stop_after)
+        ended = run(replace(found, work=work), screen)
         screen.ended(ended, found.work.root)
-    return 130 if ended.interrupted else 0
+    return 130 if ended.interrupted and not asked.left_at(ended) else 0
 
 
 @contextmanager
@@ -307,7 +321,7 @@ def show_ended(ended: Ended, root: Path, *, as_json: bool) -> None:
         return
     print(f"{root}: {ended.step} of {ended.steps} steps; checkpoint {ended.checkpoint}")
     if ended.interrupted:
-        print(f"interrupted; go on: rltrain fit --resume {root}")
+        print(f"not over; go on: rltrain fit --resume {root}")
     else:
         print(f"rltrain report {root}   rltrain export {root} DIR")
 

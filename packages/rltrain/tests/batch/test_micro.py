@@ -11,7 +11,7 @@ import torch
 
 from envkit.trajectory.types import Stop
 from rltrain.batch.cost import Cost
-from rltrain.batch.micro import MicroBatch, MixedTemperatures, cut
+from rltrain.batch.micro import MicroBatch, MixedTemperatures, cut, joined
 from rltrain.batch.pack import TooLong
 from rltrain.batch.sample import Sample
 from rltrain.batch.stamp import stamp
@@ -87,6 +87,16 @@ def test_positions_begin_anew_with_each_sample() -> None:
     assert micro.positions.tolist() == [n for each in micro.lengths for n in range(each)]
     assert len(micro.ids) == sum(micro.lengths)
     assert torch.equal(micro.ids[micro.states + 1], micro.targets)
+
+
+def test_a_token_knows_how_often_weights_had_changed_in_its_own_sample() -> None:
+    mask = np.array([False, True, True, False, True, True, True])
+    versions = ([-1, 4, 4, -1, 5, 5, 7], [-1, 3, 3, -1, 3, 3, 3])
+    rows = [
+        sample(length=7, mask=mask, weight_version=np.array(each, np.int32)) for each in versions
+    ]
+    micro = joined(rows, (0, 1))
+    assert micro.swaps.tolist() == [0, 0, 1, 1, 2, 0, 0, 0, 0, 0]
 
 
 def test_ranks_without_a_sample_get_one_without_weight() -> None:

@@ -211,12 +211,12 @@ def test_a_directory_that_is_called_as_a_recipe_is_none(fit: Typed, place: Path)
     assert (place / "tiny-cpu").is_dir()
     said = fit("tiny-cpu", *WHOLE, "--dry-run")
     assert said.status == 0, said.err
-    assert "learning_rate = 0.00015" in said.err
+    assert "learning_rate = 0.0001" in said.err
 
 
 def test_a_recipe_may_be_a_file_of_any_name(fit: Typed, place: Path) -> None:
     shutil.copy(recipe_file("tiny-cpu"), place / "mine")
-    assert "learning_rate = 0.00015" in fit("mine", *WHOLE, "--dry-run").err
+    assert "learning_rate = 0.0001" in fit("mine", *WHOLE, "--dry-run").err
 
 
 @pytest.mark.parametrize(
@@ -238,6 +238,7 @@ def test_what_one_of_several_ranks_is_refused_is_the_same_line(
         resume=None,
         settings=["policy.path=policy"],
         dry_run=False,
+        stop_after=0,
         as_json=False,
     )
     before = files(place)
@@ -303,6 +304,17 @@ def test_what_is_left_out_is_told_with_the_reasons(fit: Typed, place: Path) -> N
 
 
 # --- a run ----------------------------------------------------------------------------------------
+
+
+def test_a_run_is_left_after_the_step_that_was_named_and_goes_on(fit: Typed, place: Path) -> None:
+    small = ("--set", "policy.dtype=float32", "--set", "batch.micro_batch_tokens=200")
+    said = fit(*WHOLE, *small, "--set", "run.epochs=3", "--stop-after-step", "2", "--json")
+    assert said.status == 0, said.err
+    document = json.loads(said.out)
+    assert (document["step"], document["steps"], document["interrupted"]) == (2, 3, True)
+    assert (place / document["checkpoint"]).is_dir()
+    ended = json.loads(fit("--resume", "run", "--json").out)
+    assert (ended["step"], ended["resumed_at"], ended["interrupted"]) == (3, 2, False)
 
 
 def test_a_run_ends_in_a_json_document_and_one_that_has_ended_says_what_can_be_done(

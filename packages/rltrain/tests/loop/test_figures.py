@@ -166,7 +166,7 @@ def test_of_no_samples_there_is_nothing_to_measure() -> None:
     assert {found[name] for name in counted} == {0}
 
 
-def stepped(versions: Sequence[int]) -> Stepped:
+def stepped(versions: Sequence[int], swaps: Sequence[int] = (0, 0, 0, 0)) -> Stepped:
     """Of four tokens."""
     return Stepped(
         loss=-0.5,
@@ -179,6 +179,7 @@ def stepped(versions: Sequence[int]) -> Stepped:
             variation=torch.tensor([0.0, 0.25, 0.5, 0.25]),
             entropy=torch.tensor([1.0, 2.0, 3.0, 4.0]),
             version=torch.tensor(versions, dtype=torch.int32),
+            swaps=torch.tensor(swaps),
         ),
     )
 
@@ -210,3 +211,11 @@ def test_where_other_weights_sampled_there_is_no_difference_to_tell(versions: li
 def test_where_no_step_was_taken_there_is_nothing_of_one() -> None:
     parts = {name.partition("/")[0] for name in told(BATCH)}
     assert parts.isdisjoint({"loss", "logprob", "optimizer"})
+
+
+def test_what_was_sampled_after_a_swap_or_by_older_weights_is_told_by_itself() -> None:
+    found = told(BATCH, stepped([6, 6, 5, 2], swaps=[0, 1, 1, 0]))
+    assert (found["logprob/difference"], found["logprob/tokens"]) == (0.0, 1)
+    assert (found["logprob/swapped"], found["logprob/swapped_tokens"]) == (0.25, 1)
+    assert (found["logprob/age_1"], found["logprob/age_3"]) == (0.5, 0.125)
+    assert math.isnan(found["logprob/age_2"])

@@ -252,3 +252,22 @@ def test_a_report_compares_log_probs_of_the_tokens_that_these_weights_sampled() 
     assert seen.figures()["difference_tokens"] == int(tokens.mask.sum())
     assert math.isnan(seen.figures(9)["difference"])
     assert seen.figures(9)["tv"] == seen.figures()["tv"]
+
+
+def test_a_report_tells_tokens_after_a_swap_apart_and_older_ones_by_age() -> None:
+    """Keys and values of older weights are no difference between engine and trainer either."""
+    drawn = tokens_of(8, count=80)
+    tokens, _ = drawn.tokens(torch.float64)
+    version, swaps = torch.arange(80) % 8 - 1, torch.arange(80) % 3
+    seen = Seen.of(tokens, Dppo()(tokens), None, version, swaps)
+    figures = seen.figures(6)
+    off = (tokens.logp - tokens.rollout).detach().clamp(-20, 20).abs()
+
+    def mean(where: torch.Tensor) -> float:
+        return float(off[tokens.mask & where].mean())
+
+    assert figures["difference"] == pytest.approx(mean((version == 6) & (swaps == 0)))
+    assert figures["swapped"] == pytest.approx(mean((version == 6) & (swaps > 0)))
+    assert figures["swapped_tokens"] == int((tokens.mask & (version == 6) & (swaps > 0)).sum())
+    assert figures["difference_age_1"] == pytest.approx(mean(version == 5))
+    assert figures["difference_age_3"] == pytest.approx(mean((version <= 3) & (version >= 0)))

@@ -180,6 +180,8 @@ class _Link:
         """One line, taken by the other end's kernel when this returns."""
         try:
             async with deadline("tell", TELL_S), self._telling:
+                if self._writer.is_closing():  # uvloop's would say so by a RuntimeError
+                    raise ConnectionResetError("the line to it is closed")
                 self._writer.write(line(message))
                 await self._writer.drain()
         except (OSError, DeadlineExceeded) as error:

@@ -45,6 +45,8 @@ class MicroBatch:
     """``[M]``: which of the micro-batch's samples, from 0."""
     version: Tensor
     """``[M]``: weights that sampled it, -1 where that is not known."""
+    swaps: Tensor
+    """``[M]``: how often the weights had changed in its sample before it was sampled."""
     lengths: tuple[int, ...]
     """Tokens of each sample."""
     which: tuple[int, ...]
@@ -133,12 +135,18 @@ def joined(samples: Sequence[Sample], which: Sequence[int]) -> MicroBatch:
         weight=torch.zeros(len(targets), dtype=torch.float64),
         sample=torch.arange(len(samples)).repeat_interleave(counts),
         version=torch.from_numpy(_picked([each.weight_version for each in samples], masks)),
+        swaps=torch.from_numpy(np.concatenate([_swaps(each) for each in samples])),
         lengths=tuple(map(len, samples)),
         which=tuple(which),
         temperature=temperatures.pop(),
         topk_ids=_table([each.topk_ids for each in samples], masks),
         topk_rollout=_table([each.topk_logprobs for each in samples], masks),
     )
+
+
+def _swaps(sample: Sample) -> np.ndarray:
+    versions = sample.weight_version[sample.mask]
+    return np.cumsum(np.diff(versions, prepend=versions[:1]) != 0)
 
 
 def _table(tables: list[np.ndarray | None], mask: np.ndarray) -> Tensor | None:

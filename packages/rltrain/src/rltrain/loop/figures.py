@@ -16,6 +16,7 @@ import numpy as np
 
 from rltrain.batch.sample import Sample
 from rltrain.batch.stamp import Stamped
+from rltrain.objective.report import AGES
 from rltrain.objective.shape import OVERLONG
 from rltrain.policy.types import Stepped
 
@@ -102,8 +103,14 @@ OF_LOGPROBS: Final = {
     "difference_p99": "logprob/p99",
     "difference_max": "logprob/max",
     "difference_tokens": "logprob/tokens",
+    "swapped": "logprob/swapped",
+    "swapped_p99": "logprob/swapped_p99",
+    "swapped_max": "logprob/swapped_max",
+    "swapped_tokens": "logprob/swapped_tokens",
+    **{f"difference_age_{age}": f"logprob/age_{age}" for age in range(1, AGES + 1)},
 }
-"""Of tokens that the very weights sampled which the step changed."""
+"""Of tokens that the very weights sampled which the step changed, before and after a swap; and of
+older ones by their age."""
 
 
 def _step(stepped: Stepped, version: int) -> dict[str, float]:

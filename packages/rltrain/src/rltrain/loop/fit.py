@@ -41,7 +41,7 @@ def fit(work: Work, told: Told) -> Ended:
             step += 1
             numbers.log(step, last)
             told.step(step, len(run.schedule), last)
-            stopped = any_rank(stopping())
+            stopped = any_rank(stopping()) or step == work.stop_after
             if stopped or run.due(step):
                 run.keep(step, numbers)
     return Ended(

@@ -151,7 +151,7 @@ class Live:
     @property
     def over(self) -> bool:
         """Nothing is left to be done."""
-        return not self._training and (self._stopping or self._step >= self._steps)
+        return not self._training and (self._stopping or self._step >= self._work.until)
 
     async def hand_on(self) -> None:
         """Every engine holds the weights, and was checked on them."""
@@ -165,13 +165,14 @@ class Live:
     def begin(self) -> None:
         """What was under way is taken up, prompts are offered, and the trainer is free."""
         self._parts.spawn(self._handing.hand_to_late())
+        if self.over:
+            return
         under_way, ending = self._scheduler.running, self._scheduler.ending
         self._tell(Synced(version=self._scheduler.version))
         self._attempts.gone(ending)
         self._attempts.again(under_way)
         self._offer()
-        if not self.over:
-            self._tell(TrainerFree())
+        self._tell(TrainerFree())
 
     async def hear(self) -> None:
         """Take in one thing that has happened, or that nothing did, and do what follows."""

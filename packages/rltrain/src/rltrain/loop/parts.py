@@ -84,13 +84,14 @@ async def parts_of(work: LiveWork, told: LiveTold) -> AsyncGenerator[Parts]:
         await asyncio.wait(starting)
         stack.push_async_callback(trainer.leave)
         told.ready(ready)
+        work_beside = await stack.enter_async_context(Beside())  # ends before what it works with
         yield Parts(
             trainer=trainer,
             pool=pool,
             crews=crews,
             inbox=asyncio.Queue(),
             arrived=arrived,
-            spawn=beside.spawn,
+            spawn=work_beside.spawn,
             hearers=hearers,
         )
 

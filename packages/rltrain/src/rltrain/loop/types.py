@@ -54,6 +54,8 @@ class Work:
     cost: Cost
     root: Path
     """The run's directory."""
+    stop_after: int = 0
+    """Step after which it is left as if somebody had stopped it; 0 for none."""
     remarks: tuple[str, ...] = ()
     """What a person should know of the data before it is trained on."""
 
@@ -80,8 +82,15 @@ class LiveWork:
     """The run's directory."""
     environment_python: Path
     """Interpreter that trials are executed with."""
+    stop_after: int = 0
+    """Step after which it is left as if somebody had stopped it; 0 for none."""
     remarks: tuple[str, ...] = ()
     """What a person should know before it begins."""
+
+    @property
+    def until(self) -> int:
+        """Steps that are taken now."""
+        return min(self.steps, self.stop_after or self.steps)
 
     @property
     def task_directories(self) -> tuple[Path, ...]:

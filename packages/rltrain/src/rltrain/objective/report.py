@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
 import torch
 from torch import Tensor
 
 from rltrain.objective.loss.ratio import ratio_of
 from rltrain.objective.types import Judged, Tokens
+
+AGES: Final = 3
+"""In steps, that are told apart; what is older is with the last."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -34,6 +37,8 @@ class Seen:
     """Nats; empty where it was not taken."""
     version: Tensor
     """Weights that sampled it, -1 where that is not known; empty where it was not given."""
+    swaps: Tensor
+    """How often weights had changed in its sample before it; empty where it was not given."""
 
     @classmethod
     def of(
@@ -42,6 +47,7 @@ class Seen:
         judged: Judged,
         entropy: Tensor | None = None,
         version: Tensor | None = None,
+        swaps: Tensor | None = None,
     ) -> Self:
         """What a loss did to a micro-batch."""
         ratio, mask = ratio_of(tokens), tokens.mask
@@ -53,6 +59,7 @@ class Seen:
             variation=moved[mask].cpu(),
             entropy=_kept(entropy, mask),
             version=_kept(version, mask),
+            swaps=_kept(swaps, mask),
         )
 
     @classmethod
@@ -68,9 +75,11 @@ class Seen:
 
         ``difference`` and its like are of the tokens that these weights sampled, as only those
         tell the engine's numbers from what training has changed; of all where none are named.
+        Those that were sampled after a swap may rest on keys and values of older weights, and are
+        told by ``swapped`` and its like.
         """
         ratio = self.difference.double().exp()
-        fresh = self.difference if version is None else self.difference[self.version == version]
+        fresh, swapped = self._apart(version)
         return {
             "masked_positive": _mean(self.masked[self.positive > 0]),
             "masked_negative": _mean(self.masked[self.positive < 0]),
@@ -80,11 +89,38 @@ class Seen:
             "tv": _mean(self.variation),
             "kl": _mean(torch.expm1(self.difference.double()) - self.difference.double()),
             "entropy": _mean(self.entropy),
-            "difference": _mean(fresh.abs()),
-            "difference_p99": _quantile(fresh.abs(), 0.99),
-            "difference_max": _quantile(fresh.abs(), 1.0),
-            "difference_tokens": float(len(fresh) or "nan"),
+            **_differences("difference", fresh),
+            **_differences("swapped", swapped),
+            **self._by_age(version),
         }
+
+    def _apart(self, version: int | None) -> tuple[Tensor, Tensor]:
+        """Differences of the tokens that these weights sampled: before any swap, and after one."""
+        if version is None:
+            return self.difference, self.difference[:0]
+        own = self.version == version
+        after = own & (self.swaps > 0) if len(self.swaps) else torch.zeros_like(own)
+        return self.difference[own & ~after], self.difference[after]
+
+    def _by_age(self, version: int | None) -> dict[str, float]:
+        """Mean differences of the tokens that older weights sampled; of the last age and above."""
+        if version is None:
+            return {}
+        ages = torch.where(self.version < 0, -1, version - self.version).clamp(max=AGES)
+        return {
+            f"difference_age_{age}": _mean(self.difference[ages == age].abs())
+            for age in range(1, AGES + 1)
+        }
+
+
+def _differences(name: str, found: Tensor) -> dict[str, float]:
+    sizes = found.abs()
+    return {
+        name: _mean(sizes),
+        f"{name}_p99": _quantile(sizes, 0.99),
+        f"{name}_max": _quantile(sizes, 1.0),
+        f"{name}_tokens": float(len(sizes) or "nan"),
+    }
 
 
 def _kept(values: Tensor | None, mask: Tensor) -> Tensor:

@@ -198,14 +198,14 @@ TOPICS: Final = (
             Lines(
                 title="Measured by",
                 unit="tokens",
-                names={"logprob/tokens": "tokens"},
-                colours=("c4",),
+                names={"logprob/tokens": "tokens", "logprob/swapped_tokens": "after a swap"},
+                colours=("c4", "c1"),
             ),
         ),
         meaning=(
-            "Only of tokens that the very weights sampled which the step changed: what training has"
-            f" moved is not in it. From {HEALTHY} on, trainer and engine no longer compute the same"
-            " policy."
+            "Only of tokens that the very weights sampled which the step changed, and before any"
+            f" other were swapped in: what training has moved is not in it. From {HEALTHY} on,"
+            " trainer and engine no longer compute the same policy."
         ),
     ),
     Topic(
@@ -330,6 +330,32 @@ LIVE: Final = (
             ),
         ),
         meaning="After every sync each engine and the trainer score the same recent trajectories.",
+    ),
+    Topic(
+        title="What was recorded, by age",
+        drawings=(
+            Lines(
+                title="Sampled by the weights that are trained, after a swap",
+                unit="nats, |trainer - rollout|",
+                names={
+                    "logprob/swapped": "mean",
+                    "logprob/swapped_p99": "p99",
+                    "logprob/swapped_max": "max",
+                },
+                colours=("c0", "c1", "c5"),
+            ),
+            Lines(
+                title="Sampled by older weights",
+                unit="nats, mean |trainer - rollout|",
+                names={
+                    "logprob/age_1": "one step",
+                    "logprob/age_2": "two steps",
+                    "logprob/age_3": "three and more",
+                },
+            ),
+        ),
+        meaning="After a swap a trajectory goes on upon keys and values of the weights before it,"
+        " as long as they are kept. What older weights sampled is off by what training has moved.",
     ),
 )
 """Sections of a run that samples for itself; of others nothing in them is measured."""

@@ -181,7 +181,7 @@ class FsdpBackend:
             if batch.reference is None:
                 raise ValueError("kl: the micro-batch has no log-probs of a reference")
             cost = cost + terms.kl * total(kl_to(batch.reference, logp, tokens.mask), batch.weight)
-        return cost, Seen.of(tokens, judged, entropy, batch.version)
+        return cost, Seen.of(tokens, judged, entropy, batch.version, batch.swaps)
 
     def _rate(self) -> float:
         """Of the step that is about to be taken."""

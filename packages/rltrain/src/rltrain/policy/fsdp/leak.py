@@ -79,6 +79,7 @@ def _scored(scorer: nn.Module, ids: list[Tensor]) -> list[Tensor]:
         weight=nothing,
         sample=torch.arange(len(ids)).repeat_interleave(torch.tensor(lengths) - 1),
         version=nothing.int(),
+        swaps=nothing.int(),
         lengths=lengths,
         which=tuple(range(len(ids))),
         temperature=1.0,
