@@ -6,9 +6,9 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -59,7 +59,11 @@ def fit(
     ] = None,
     ranks: Annotated[int, typer.Option(min=1, help="Processes to train in, on this machine.")] = 1,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Read and refuse, show the settings, train nothing.")
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Read and refuse, show the settings and whether it fits, train nothing.",
+        ),
     ] = False,
     stop_after: Annotated[
         int,
@@ -74,7 +78,8 @@ def fit(
     """Train a policy, while it is sampled from or on recorded trajectories.
 
     Exits 0 when all steps are taken, or those up to --stop-after-step, 130 where it was interrupted
-    (with a checkpoint; --resume goes on), 2 where it cannot be run.
+    (with a checkpoint; --resume goes on), 1 where a dry run finds that it does not fit, 2 where it
+    cannot be run.
     """
     with edge():
         given = named_settings(settings, policy, tasks, environment_python)
@@ -160,12 +165,30 @@ def train_live(asked: Asked) -> int:
         for line in _begun_live(found):
             watch.print(line)
         if asked.dry_run:
-            if asked.as_json:
-                print(json.dumps(found.manifest.model_dump()))
-            return 0
+            return _fits(asked, found, watch.print)
         ended = run_live(found, watch)
     show_ended(ended, found.work.root, as_json=asked.as_json)
     return 130 if ended.interrupted and not asked.left_at(ended) else 0
+
+
+def _fits(asked: Asked, found: PreparedLive, say: Callable[[str], None]) -> int:
+    """Say whether a run would fit here, and that trainer and trials make the same ids; the exit
+    status."""
+    from rltrain.loop.rendering import expect_same, of_environment, of_trainer
+    from rltrain.plan.fits import Where, line_of, rooms
+
+    work = found.work
+    policy = Path(work.settings.policy.path)
+    trainer = of_trainer(policy)
+    expect_same(trainer, of_environment(work.environment_python, policy))
+    say(f"the same in trainer and trials: {trainer.line}")
+    found_rooms = rooms(work, Where.here(asked.out))
+    for each in found_rooms:
+        say(line_of(each))
+    if asked.as_json:
+        shown = [{**asdict(each), "fits": each.fits} for each in found_rooms]
+        print(json.dumps({**found.manifest.model_dump(), **asdict(trainer), "rooms": shown}))
+    return 0 if all(each.fits for each in found_rooms) else 1
 
 
 def _prepared_live(asked: Asked) -> PreparedLive:

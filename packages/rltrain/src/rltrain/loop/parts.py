@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from envkit.agent.engine.serve import ServeOptions
-from envkit.crew.types import CrewEvent, CrewOptions
+from envkit.crew.types import CrewEvent, CrewOptions, Ready
 from rltrain.buffer.types import Event
 from rltrain.loop.agent import agent_of
 from rltrain.loop.place import Places, placed
+from rltrain.loop.rendering import Rendering, expect_same, of_trainer
 from rltrain.loop.trainer import Trainer
 from rltrain.loop.types import LiveTold, LiveWork
 from rltrain.rollout.crews import Crews, Lost
@@ -81,6 +82,7 @@ async def parts_of(work: LiveWork, told: LiveTold) -> AsyncGenerator[Parts]:
         await stack.enter_async_context(pool.open(beside.spawn))
         starting = [beside.spawn(trainer.start()), beside.spawn(pool.all_answer())]
         ready = await stack.enter_async_context(crews.open(beside.spawn))
+        expect_same(of_trainer(Path(work.settings.policy.path)), _rendering(ready))
         await asyncio.wait(starting)
         stack.push_async_callback(trainer.leave)
         told.ready(ready)
@@ -94,6 +96,10 @@ async def parts_of(work: LiveWork, told: LiveTold) -> AsyncGenerator[Parts]:
             spawn=work_beside.spawn,
             hearers=hearers,
         )
+
+
+def _rendering(ready: Ready) -> Rendering:
+    return Rendering(tokenizer=ready.tokenizer_digest, template=ready.template_digest)
 
 
 def cpus_of(work: LiveWork) -> int:
