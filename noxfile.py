@@ -389,7 +389,8 @@ def fit_demo(session: nox.Session) -> None:
     program(session, trainer, "rltrain", "tiny-policy", policy, "--transcripts", recorded, *warm)
     runs: dict[str, tuple[str, ...]] = {"trained": ()}
     if "--no-control" not in session.posargs:
-        runs["control"] = ("--set", "optimizer.learning_rate=0", "--set", "run.steps=10")
+        short = ("run.steps=5", "evaluate.passes=4", "optimizer.learning_rate=0")
+        runs["control"] = tuple(word for each in short for word in ("--set", each))
     for name, settings in runs.items():
         run = str(place / name)
         given = ("--policy", policy, "--tasks", "tasks/tiny", "--out", run, *settings)

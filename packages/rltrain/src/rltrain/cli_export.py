@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from rltrain.cli_edge import edge
+from rltrain.refused import Refused
 
 
 def export(
@@ -19,15 +20,21 @@ def export(
     step: Annotated[
         int | None, typer.Option(min=1, help="Of which checkpoint. Default: the newest.")
     ] = None,
+    best: Annotated[
+        bool, typer.Option("--best", help="Of the step that earned most when it was evaluated.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print what was written as one JSON document.")
     ] = False,
 ) -> None:
     """Write a checkpoint of a run for Hugging Face's libraries and for engines."""
     with edge():
+        from rltrain.loop.export import best_of
         from rltrain.loop.export import export as exported
 
-        made = exported(run, out, step)
+        if best and step is not None:
+            raise Refused("--best and --step name two checkpoints; leave one out")
+        made = exported(run, out, best_of(run) if best else step)
         if as_json:
             print(json.dumps({**asdict(made), "directory": str(made.directory)}))
         else:

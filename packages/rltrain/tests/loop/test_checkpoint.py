@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from rltrain.loop.checkpoint import prune
 from rltrain.policy.config import OptimizerConfig, PolicyConfig
 from rltrain.policy.fsdp.backend import FsdpBackend
 from rltrain.policy.ranks import joined
@@ -117,6 +118,15 @@ def test_only_the_newest_are_kept(run: Path) -> None:
     spoil(shard(run, 6), 9)
     runs.resumed(run)
     assert steps(run) == [6]
+
+
+def test_the_one_that_earned_most_stays_however_old_it_is(tmp_path: Path) -> None:
+    for step in range(1, 7):
+        (tmp_path / f"step-{step:08}").mkdir()
+    prune(tmp_path, 2, 6, spared=3)
+    assert sorted(each.name for each in tmp_path.iterdir()) == [
+        f"step-{step:08}" for step in (3, 5, 6)
+    ]
 
 
 def test_steps_that_are_damaged_do_not_crowd_out_whole_ones(run: Path) -> None:

@@ -12,11 +12,14 @@ from typing import Any
 import pytest
 import torch
 
-from rltrain.loop.export import export
+from rltrain.loop.evaluation import Evaluated, keep
+from rltrain.loop.export import best_of, export
+from rltrain.loop.lineage import Lineages
 from rltrain.policy.config import OptimizerConfig
 from rltrain.policy.fsdp.backend import FsdpBackend
 from rltrain.policy.ranks import joined
 from rltrain.refused import Refused
+from rltrain.sync.version import WeightVersion
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -132,3 +135,19 @@ def test_what_is_passed_over_is_not_said_where_programs_read(
     said = capsys.readouterr()
     assert said.out == ""
     assert "step-00000003: commit.json cannot be read" in said.err
+
+
+def test_the_best_is_that_which_earned_most_of_what_the_run_descends_from(place: Path) -> None:
+    root = place / "run"
+    with pytest.raises(Refused, match="no evaluation after a step; leave --best out"):
+        best_of(root)
+    first = Lineages(lines=()).begun(root, None, "then")
+    first.begun(root, WeightVersion(lineage=0, step=2), "later")
+    earned = {(0, 0): 1.0, (0, 1): 0.5, (0, 2): 0.75, (0, 3): 0.875, (1, 3): 0.625}
+    for (lineage, step), reward in earned.items():
+        rewards: dict[str, list[float | None]] = {"task": [reward, None]}
+        keep(
+            root,
+            Evaluated(lineage=lineage, step=step, seconds=1.0, rewards=rewards, sampled_tokens=9),
+        )
+    assert best_of(root) == 2  # 3 was better in a lineage that died, and at 0 no step was taken

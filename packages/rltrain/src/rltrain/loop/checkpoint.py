@@ -94,8 +94,11 @@ class Checkpoints:
         self._keep = keep
         self._told = told
 
-    def save(self, backend: Backend, step: int, live: Live | None = None) -> Path:
+    def save(
+        self, backend: Backend, step: int, live: Live | None = None, spared: int | None = None
+    ) -> Path:
         """Leave a checkpoint after so many steps; it is there whatever happens once this returns.
+        That of the step ``spared`` stays, however old it is.
 
         Raises:
             OSError: it cannot be written; those before it are as they were.
@@ -116,7 +119,7 @@ class Checkpoints:
         )
         if me() == 0:
             publish(part, self._directory / _name(step), commit)
-            prune(self._directory, self._keep, step)
+            prune(self._directory, self._keep, step, spared)
         all_of(None)
         return self._directory / _name(step)
 
@@ -180,15 +183,16 @@ def publish(part: Path, directory: Path, commit: Commit) -> None:
     sync_directory(directory.parent)
 
 
-def prune(directory: Path, keep: int, step: int) -> None:
-    """Take away all but the newest up to this step, and what kills have left.
+def prune(directory: Path, keep: int, step: int, spared: int | None = None) -> None:
+    """Take away all but the newest up to this step and that ``spared``, and what kills have left.
 
     What is of later steps was passed over, or the run would not be here.
     """
     names = _names(directory)
     older = [name for name in names if name <= _name(step)]
+    stays = {*older[:keep], *([] if spared is None else [_name(spared)])}
     for name in names:
-        if name not in older[:keep]:
+        if name not in stays:
             _remove(directory / name)
     for left in [*directory.glob(".*.part"), *directory.glob(".gone-*")]:
         shutil.rmtree(left)

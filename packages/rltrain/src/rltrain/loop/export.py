@@ -22,6 +22,8 @@ from envkit.durable import sync_directory, sync_file
 from rltrain.config.read import read
 from rltrain.loop.checkpoint import STATE, Checkpoints, Kept
 from rltrain.loop.directory import CHECKPOINTS, CONFIG, manifest_of
+from rltrain.loop.evaluating import best_step
+from rltrain.loop.lineage import Lineages
 from rltrain.loop.origin import expect_unchanged
 from rltrain.loop.settings import Settings
 from rltrain.policy.fsdp.backend import FsdpBackend
@@ -40,6 +42,18 @@ class Exported:
     step: int
     parameters: int
     dtype: str
+
+
+def best_of(root: Path) -> int:
+    """Step of the weights that earned most in the run's evaluations.
+
+    Raises:
+        Refused: none that a step was taken to were evaluated.
+    """
+    step = best_step(root, Lineages.read(root))
+    if step is None:
+        raise Refused(f"{root}: no evaluation after a step; leave --best out, or name a --step")
+    return step
 
 
 def export(root: Path, out: Path, step: int | None = None) -> Exported:

@@ -33,7 +33,7 @@ from rltrain.sync.types import Replica, State
 REMEMBERED: Final = 512
 """Trials that ended last."""
 TRIES: Final = 3
-SPARE: Final = 1.25
+SPARE: Final = 1.1
 """Times the tokens that a gate wants: a trial may be cut to what an engine takes."""
 
 

@@ -283,7 +283,10 @@ class Live:
         self._told.step(self._step, self._steps, told)
 
     def _due(self) -> bool:
-        return self._step % self._work.settings.checkpoint.every == 0 or self._step == self._steps
+        """Whether there is a checkpoint of these weights: also where they are evaluated."""
+        every = self._work.settings.checkpoint.every
+        last = self._step == self._steps
+        return last or self._step % every == 0 or self._evaluating.due(self._step, self._steps)
 
     async def _keep(self, state: Mapping[str, object]) -> None:
         """Leave a checkpoint; the numbers of the steps before it are on the disk before it is."""
@@ -295,7 +298,9 @@ class Live:
             consumed=self._consumed,
             scheduler=state,
         )
-        self._checkpoint, lines = await self._parts.trainer.keep(self._step, kept)
+        self._checkpoint, lines = await self._parts.trainer.keep(
+            self._step, kept, self._evaluating.best_step
+        )
         self._kept_at = self._step
         for line in lines:
             self._told.line(line)

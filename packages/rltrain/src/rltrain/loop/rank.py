@@ -105,9 +105,9 @@ class RankHost:
         self._step = step + 1
         return {**numbers, **self._seconds.told()}
 
-    def keep(self, step: int, live: Live) -> tuple[Path, list[str]]:
+    def keep(self, step: int, live: Live, spared: int | None) -> tuple[Path, list[str]]:
         """Leave a checkpoint after so many steps; where, and what is to be told."""
-        place = self._checkpoints.save(self._policy, step, live)
+        place = self._checkpoints.save(self._policy, step, live, spared)
         lines, self._lines = self._lines, []
         return place, lines
 

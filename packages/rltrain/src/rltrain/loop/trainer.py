@@ -73,9 +73,9 @@ class Trainer:
         """Take the step of this number; what it told."""
         return (await self._ask("step", STEP_S, "learn", step, samples, lineages))[0]
 
-    async def keep(self, step: int, live: Live) -> tuple[Path, list[str]]:
+    async def keep(self, step: int, live: Live, spared: int | None) -> tuple[Path, list[str]]:
         """Leave a checkpoint; where, and what is to be told."""
-        return (await self._ask("checkpoint", STEP_S, "keep", step, live))[0]
+        return (await self._ask("checkpoint", STEP_S, "keep", step, live, spared))[0]
 
     async def sync(
         self, replicas: Sequence[Replica], lineages: Lineages, recent: Sequence[Any]
