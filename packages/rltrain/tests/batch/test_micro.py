@@ -99,6 +99,14 @@ def test_a_token_knows_how_often_weights_had_changed_in_its_own_sample() -> None
     assert micro.swaps.tolist() == [0, 0, 1, 1, 2, 0, 0, 0, 0, 0]
 
 
+def test_a_token_that_attends_to_keys_of_older_weights_is_after_a_swap() -> None:
+    """A request may wait while the weights change, and then all of it is of the new ones."""
+    mask = np.array([False, True, True, True, True])
+    version, oldest = np.array([-1, 6, 6, 7, 7]), np.array([-1, 5, 5, 5, -1])
+    row = sample(length=5, mask=mask, weight_version=version, kv_version=oldest)
+    assert joined([row], (0,)).swaps.tolist() == [1, 1, 2, 1]
+
+
 def test_ranks_without_a_sample_get_one_without_weight() -> None:
     samples = [sample("a__0", seed=1, reward=0.0), sample("a__1", seed=2, reward=1.0)]
     micro = cut(stamp(ObjectiveConfig(), samples), COST, cap=100, ranks=4)

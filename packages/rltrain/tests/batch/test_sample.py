@@ -51,3 +51,15 @@ def test_a_distribution_that_no_trainer_makes_is_refused(sampling: Sampling, sai
 def test_processed_logprobs_may_be_of_another_temperature() -> None:
     row = trajectory(sampling=Sampling(temperature=0.7, logprobs_mode="processed"))
     assert Sample.of(row).temperature == 0.7
+
+
+def test_a_sampled_token_has_the_oldest_weights_whose_keys_its_request_could_attend_to() -> None:
+    row = trajectory()
+    requests = tuple(
+        replace(each, kv_version=version)
+        for each, version in zip(row.episode.requests, (5, -1), strict=True)
+    )
+    row = replace(row, episode=replace(row.episode, requests=requests))
+    oldest = Sample.of(row).kv_version
+    assert oldest is not None
+    assert oldest.tolist() == [-1] * 4 + [5] * 5 + [-1] * 9

@@ -211,12 +211,12 @@ def test_a_directory_that_is_called_as_a_recipe_is_none(fit: Typed, place: Path)
     assert (place / "tiny-cpu").is_dir()
     said = fit("tiny-cpu", *WHOLE, "--dry-run")
     assert said.status == 0, said.err
-    assert "learning_rate = 0.0001" in said.err
+    assert "learning_rate = 7e-05" in said.err
 
 
 def test_a_recipe_may_be_a_file_of_any_name(fit: Typed, place: Path) -> None:
     shutil.copy(recipe_file("tiny-cpu"), place / "mine")
-    assert "learning_rate = 0.0001" in fit("mine", *WHOLE, "--dry-run").err
+    assert "learning_rate = 7e-05" in fit("mine", *WHOLE, "--dry-run").err
 
 
 @pytest.mark.parametrize(

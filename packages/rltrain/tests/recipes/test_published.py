@@ -129,7 +129,7 @@ def test_the_tiny_run_needs_no_gpu() -> None:
     assert settings.cluster is None
     assert (settings.policy.dtype, settings.policy.attention) == ("float32", "varlen")
     assert (settings.batch.prompts, settings.batch.samples) == (6, 4)
-    assert settings.optimizer.learning_rate == 1e-4
+    assert settings.optimizer.learning_rate == 7e-5
     assert settings.optimizer.warmup_steps > 0
     assert settings.objective.terms.entropy == 0.0
 

@@ -88,3 +88,12 @@ def test_now_and_then_a_token_is_said_as_the_two_it_was_merged_from(
     assert len(said) == 300
     assert 0.5 * SPLIT_SHARE < len(split) / len(said) < 2 * SPLIT_SHARE
     assert len({by.template.decode(turn) for turn in said}) == 3
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_an_answer_that_says_nothing_is_its_stop_token(
+    name: str, renderer: Callable[[str], Renderer], transcript: Transcript
+) -> None:
+    by = renderer(name)
+    (stop,) = turns_of(by.example(transcript, "", random.Random(0)))[-1]
+    assert stop in by.template.stop_ids

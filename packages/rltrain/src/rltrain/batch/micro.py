@@ -46,7 +46,8 @@ class MicroBatch:
     version: Tensor
     """``[M]``: weights that sampled it, -1 where that is not known."""
     swaps: Tensor
-    """``[M]``: how often the weights had changed in its sample before it was sampled."""
+    """``[M]``: by how many steps they are newer than the oldest whose keys it attends to;
+    where that was not recorded, how often weights had changed in its sample before."""
     lengths: tuple[int, ...]
     """Tokens of each sample."""
     which: tuple[int, ...]
@@ -146,7 +147,11 @@ def joined(samples: Sequence[Sample], which: Sequence[int]) -> MicroBatch:
 
 def _swaps(sample: Sample) -> np.ndarray:
     versions = sample.weight_version[sample.mask]
-    return np.cumsum(np.diff(versions, prepend=versions[:1]) != 0)
+    changes = np.cumsum(np.diff(versions, prepend=versions[:1]) != 0)
+    if sample.kv_version is None:
+        return changes
+    oldest = sample.kv_version[sample.mask]
+    return np.where(oldest >= 0, np.maximum(versions - oldest, 0), changes)
 
 
 def _table(tables: list[np.ndarray | None], mask: np.ndarray) -> Tensor | None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
+import numpy as np
+
 from envkit.trajectory.types import Floats, Ids, Kind, Mask, Sampling, Stop, Trajectory
 
 OWN = Sampling()
@@ -46,6 +48,9 @@ class Sample:
     calls: int = 0
     """Of tools."""
     calls_ok: int = 0
+    kv_version: Ids | None = None
+    """The oldest weights whose keys and values it attends to; -1 elsewhere, and where that is not
+    known."""
     topk_ids: Ids | None = None
     """``[n, k]``, -1 where there is none."""
     topk_logprobs: Floats | None = None
@@ -78,6 +83,7 @@ class Sample:
             turns=row.episode.used.turns,
             calls=len(row.episode.calls),
             calls_ok=sum(each.ok for each in row.episode.calls),
+            kv_version=kv_versions(row),
             topk_ids=stream.topk_ids,
             topk_logprobs=stream.topk_logprobs,
         )
@@ -89,6 +95,17 @@ class Sample:
     def trained(self) -> int:
         """How many of its tokens the model sampled, T_i."""
         return int(self.mask.sum())
+
+
+def kv_versions(row: Trajectory) -> Ids:
+    """Of each token that the model sampled, the oldest weights whose keys and values it attends to;
+    -1 elsewhere, and where that is not known."""
+    stream = row.episode.stream
+    found = np.full(len(stream.token_ids), -1, np.int32)
+    models = [each for each in stream.segments if each.kind is Kind.MODEL]
+    for each, request in zip(models, row.episode.requests, strict=True):
+        found[each.start : each.stop] = request.kv_version
+    return found
 
 
 def _temperature(row: str, sampling: Sampling) -> float:

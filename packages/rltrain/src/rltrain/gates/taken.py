@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from envkit.trajectory.types import Floats, Ids, Kind, Mask, Trajectory
-from rltrain.batch.sample import Sample
+from rltrain.batch.sample import Sample, kv_versions
 
 type Doubles = npt.NDArray[np.float64]
 
@@ -76,15 +76,9 @@ class Compared:
 
 def not_stale(trajectory: Trajectory) -> Mask:
     """Where the model sampled, a log-prob is recorded, and nothing older was attended to."""
-    stream = trajectory.episode.stream
-    mask = stream.loss_mask.copy()
-    models = [each for each in stream.segments if each.kind is Kind.MODEL]
-    for each, request in zip(models, trajectory.episode.requests, strict=True):
-        here = slice(each.start, each.stop)
-        if request.kv_version >= 0:
-            mask[here] &= request.kv_version >= stream.weight_version[here]
-    mask &= ~(stream.logprobs <= FLOOR)
-    return mask
+    stream, oldest = trajectory.episode.stream, kv_versions(trajectory)
+    mask = stream.loss_mask & ((oldest < 0) | (oldest >= stream.weight_version))
+    return mask & ~(stream.logprobs <= FLOOR)
 
 
 def finite(each: Compared) -> Compared:

@@ -211,4 +211,9 @@ def _known(sample: Sample, lineages: Lineages) -> Sample:
     """With the steps of versions; those of weights that are no ancestors are not known here."""
     numbers, where = np.unique(sample.weight_version, return_inverse=True)
     steps = [lineages.step_of(int(n)) if lineages.is_ancestor(int(n)) else -1 for n in numbers]
-    return replace(sample, weight_version=np.array(steps, np.int32)[where])
+    known = replace(sample, weight_version=np.array(steps, np.int32)[where])
+    if sample.kv_version is None:
+        return known
+    numbers, where = np.unique(sample.kv_version, return_inverse=True)
+    steps = [lineages.step_of(int(n)) for n in numbers]
+    return replace(known, kv_version=np.array(steps, np.int32)[where])

@@ -38,7 +38,8 @@ class Seen:
     version: Tensor
     """Weights that sampled it, -1 where that is not known; empty where it was not given."""
     swaps: Tensor
-    """How often weights had changed in its sample before it; empty where it was not given."""
+    """By how many steps these are newer than the oldest whose keys and values it attends to; empty
+    where that was not given."""
 
     @classmethod
     def of(

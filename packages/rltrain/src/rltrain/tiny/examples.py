@@ -23,6 +23,8 @@ from rltrain.tiny.transcripts import Transcript, Turn
 SPLIT_SHARE = 0.1
 """Of turns in which one token is said as two."""
 NEXT = Message(role="user", content="")
+NONE = -1
+"""No token: a turn in which nothing is said ends with its stop token all the same."""
 """What follows a final answer, where a stop token is known by what it begins."""
 
 
@@ -76,7 +78,7 @@ class Renderer:
     def _stopped(self, text: str, follows: Sequence[Message]) -> tuple[list[int], int]:
         """A turn, and its stop token: the template's, or the one that what follows begins with."""
         ids = self.template.speak(text)
-        stop = self.template.end_of_turn(ids[-1])
+        stop = self.template.end_of_turn(ids[-1] if ids else NONE)
         return ids, (stop or self.template.observations(follows, after=None))[0]
 
     def _add(
