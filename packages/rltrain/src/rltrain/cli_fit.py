@@ -123,8 +123,8 @@ class Asked:
     resume: Path | None
     settings: list[str]
     dry_run: bool
-    stop_after: int
     as_json: bool
+    stop_after: int = 0
 
     def left_at(self, ended: Ended) -> bool:
         """Whether it was left at the step that was named."""
