@@ -38,8 +38,8 @@ HOOK = ROOT / "benchmarks/parts/killing"
 SEED, RANDOM, STALENESS = 5, 20, 3
 STEP_S = 600.0
 SETTINGS = (
-    *("batch.prompts=4", "batch.samples=4", "rollout.concurrency=8", "run.steps=100000"),
-    *("evaluate.passes=1", "gates.least_tokens=256", "checkpoint.every=2", "checkpoint.keep=3"),
+    *("batch.prompts=2", "batch.samples=4", "rollout.concurrency=8", "run.steps=100000"),
+    *("evaluate.passes=1", "gates.least_tokens=256", "checkpoint.every=1", "checkpoint.keep=3"),
     *("rollout.keep_trials=none", "optimizer.learning_rate=1e-6"),
 )
 NAMED = {
@@ -47,10 +47,10 @@ NAMED = {
     "sync-ended": "rltrain.sync.sender:Leader.sync:left:2:",
     "optimizer-begins": "rltrain.policy.fsdp.backend:FsdpBackend.step:entered:2:",
     "optimizer-ended": "rltrain.policy.fsdp.backend:FsdpBackend.step:left:2:",
-    "commit-begins": "rltrain.loop.checkpoint:begin:entered:1:",
-    "commit-written": "rltrain.loop.checkpoint:publish:entered:1:",
-    "commit-named": "rltrain.loop.checkpoint:publish:left:1:",
-    "pruned": "rltrain.loop.checkpoint:prune:left:1:",
+    "commit-begins": "rltrain.loop.checkpoint:begin:entered:2:",
+    "commit-written": "rltrain.loop.checkpoint:publish:entered:2:",
+    "commit-named": "rltrain.loop.checkpoint:publish:left:2:",
+    "pruned": "rltrain.loop.checkpoint:prune:left:2:",
     "lineage-begun": "rltrain.loop.lineage:Lineages.begun:left:1:",
     "segment-before-rename": "envkit.durable:publish:entered:4:segment-",
     "segment-after-rename": "envkit.durable:publish:left:4:segment-",

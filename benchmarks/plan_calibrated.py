@@ -87,6 +87,7 @@ def fit(asked: argparse.Namespace, case: Case, run: Path) -> None:
     if asked.tasks is None:
         raise SystemExit("give --tasks DIR, or --from DIR with runs that are there")
     still = ("run.epochs=1000", f"run.steps={asked.steps}", "optimizer.learning_rate=1e-12")
+    still += ("evaluate.passes=3",)  # enough for the first gate to have what it wants
     words = [word for each in still for word in ("--set", each)]
     tasks = ("--set", f"rollout.tasks={json.dumps(str(asked.tasks.absolute()))}")
     python = ("--set", f"rollout.environment_python={json.dumps(sys.executable)}")
