@@ -265,12 +265,16 @@ def harbor(session: nox.Session, tally: Tally) -> None:
         pytest(session, tally, folder, f"harbor-{minor}", ELSEWHERE, *paths)
 
 
-def engine(session: nox.Session, tally: Tally) -> None:
-    """What trains, and what samples from vLLM, which is served from the trainer's environment."""
-    trainer = trainer_environment(session)
+def trainer(session: nox.Session, tally: Tally) -> None:
+    """What needs torch."""
+    folder = trainer_environment(session)
     one = {"OMP_NUM_THREADS": "1"}  # threads that wait for each other wait long beside another lane
-    pytest(session, tally, trainer, "trainer", "trainer", "packages/rltrain/tests", **one)
-    served_by = {"ENVKIT_TEST_ENGINE_PYTHON": str(trainer / "python")}
+    pytest(session, tally, folder, "trainer", "trainer", "packages/rltrain/tests", **one)
+
+
+def engine(session: nox.Session, tally: Tally) -> None:
+    """What samples from vLLM, which is served from the trainer's environment."""
+    served_by = {"ENVKIT_TEST_ENGINE_PYTHON": str(trainer_environment(session) / "python")}
     folder = developer_environment(session)
     pytest(session, tally, folder, "engine", "engine", "tests/engine", **served_by)
 
@@ -281,11 +285,11 @@ def build(session: nox.Session, tally: Tally) -> None:
 
 
 PARTS: dict[str, Callable[[nox.Session, Tally], None]] = {
-    part.__name__: part for part in (lint, types, unit, integration, harbor, engine, build)
+    part.__name__: part for part in (lint, types, unit, integration, harbor, trainer, engine, build)
 }
 
 
-LANES = (("integration", "harbor", "build"), ("lint", "types", "unit", "engine"))
+LANES = (("integration", "harbor", "build", "trainer"), ("lint", "types", "unit", "engine"))
 """Parts that go one after the other; the lanes take about as long as each other."""
 
 
@@ -334,7 +338,7 @@ def summary(tally: Tally, forbidden: Sequence[tuple[str, str]]) -> str:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Everything that must pass: lint, types, unit, integration, harbor, engine, build."""
+    """Everything that must pass: lint, types, unit, integration, harbor, trainer, engine, build."""
     try:
         names = chosen_parts(session.posargs)
     except ValueError as error:
