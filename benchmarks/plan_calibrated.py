@@ -106,7 +106,7 @@ def compared(asked: argparse.Namespace, case: Case, place: Path, number: int) ->
         "calibrated_by": number == 0,
         "measured": measured,
         "predicted": row,
-        "calibration": plan["calibrated"],
+        "calibration": {**plan["calibrated"], "run": "0"},
         "off": row["steps_per_h"] / measured["steps_per_h"] - 1,
     }
 
