@@ -12,7 +12,8 @@ connection is dropped in 10 % at their first call of two (5 % of calls), a call 
 Held is, by files alone: no trial that was struck before its verdict is in a batch; every place of a
 batch that was struck has an attempt of another number; samples whose own commands did it are in
 batches, valid; every attempt that was started is in a batch, given up for a reason that is written
-down, or under way at the end; every row of a batch is stored once and valid.
+down, held by the scheduler of the last checkpoint, or was started after that; every row of a batch
+is stored once and valid.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ DONE = {
     for deed, arguments in DEEDS.items()
 }
 """Deeds, by what a call is recorded with."""
+LONGEST_S = 7200
 OFFLINE = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
 
 
@@ -200,25 +202,22 @@ def kill_engines(root: Path, kills: list[dict[str, Any]], over: threading.Event)
         while steps_of(root) < wanted:
             if over.wait(0.2):
                 return
-        pids = engines()
+        pids = engine_of(root)
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
         kills.append({"after_step": steps_of(root), "pids": pids, "at": time.time()})
 
 
-def engines() -> list[int]:
-    """The processes of vLLM's server under this one, and what they started."""
-    parents: dict[int, int] = {}
-    words: dict[int, bytes] = {}
+def engine_of(root: Path) -> list[int]:
+    """Processes of the run's own engine and of no other: those that write into its logs."""
+    found: list[int] = []
     for each in Path("/proc").glob("[0-9]*"):
         try:
-            words[int(each.name)] = (each / "cmdline").read_bytes()
-            stat = (each / "stat").read_text()
+            if Path(os.readlink(each / "fd/1")).is_relative_to(root / "logs"):
+                found.append(int(each.name))
         except OSError:
             continue
-        parents[int(each.name)] = int(stat.rpartition(")")[2].split()[1])
-    serving = {pid for pid, line in words.items() if b"vllm.entrypoints" in line}
-    return sorted(pid for pid in words if pid in serving or parents[pid] in serving)
+    return sorted(found)
 
 
 def steps_of(root: Path) -> int:
@@ -230,7 +229,8 @@ def done(*command: Any, allowed: int = 0) -> None:
     """A program that must exit 0, or so."""
     words = [*map(str, command)]
     print("$", " ".join([Path(words[0]).name, *words[1:2]]), flush=True)
-    code = subprocess.run(words, check=False, cwd=ROOT, env={**os.environ, **OFFLINE}).returncode
+    env = {**os.environ, **OFFLINE}
+    code = subprocess.run(words, check=False, cwd=ROOT, env=env, timeout=LONGEST_S).returncode
     if code not in (0, allowed):
         raise SystemExit(f"{words[0]}: ended with {code}")
 
@@ -250,7 +250,7 @@ def judged(root: Path, log: list[Done]) -> dict[str, Any]:
     ]
     rows = {row.identity.trajectory_id: row for row in stored(root)}
     took = {each.trial: each for each in log if each.took}
-    fates = fates_of(decisions, set(batched))
+    fates = fates_of(decisions, set(batched), last_scheduler(root))
     return {
         "counts": {
             "started": len(fates),
@@ -289,30 +289,44 @@ def breaches(
     yield from (f"{kind}: struck nobody" for kind, _, _ in STRIKES if not struck[kind])
 
 
-def fates_of(decisions: list[dict[str, Any]], batched: set[str]) -> dict[str, str]:
-    """What became of every attempt that was started."""
+def last_scheduler(root: Path) -> dict[str, Any]:
+    """What the scheduler knew when the last checkpoint was left."""
+    newest = max((root / "checkpoints").glob("step-*/commit.json"))
+    return json.loads(newest.read_text())["live"]["scheduler"]["book"]
+
+
+def fates_of(
+    decisions: list[dict[str, Any]], batched: set[str], last: dict[str, Any]
+) -> dict[str, str]:
+    """What became of every attempt that was started; ``last`` is what the scheduler still held."""
+    held = {
+        f"{group['name']}-{member['place']:02}-{member['attempt']}": member["phase"]
+        for group in last["groups"].values()
+        for member in group["members"]
+    }
     fates: dict[str, str] = {}
     dropped = {line["group"]: line["reason"] for line in decisions if line["decision"] == "drop"}
-    taken = {name.rpartition("-")[0].rpartition("-")[0] for name in batched}
     started: dict[str, dict[str, Any]] = {}
     after: dict[str, str] = {}
     for line in decisions:
         if line["decision"] == "start":
-            started[name_of(line["sample"])] = line["sample"]
+            started[name_of(line["sample"])] = line
         elif line["decision"] in ("again", "leave", "cancel"):
             sample = dict(line["sample"])
             if line["decision"] == "again":
                 sample["attempt"] -= 1
             after[name_of(sample)] = f"{line['decision']}: {line.get('after') or line['reason']}"
-    for name, sample in started.items():
+    for name, line in started.items():
         if name in batched:
             fates[name] = "batched"
         elif name in after:
             fates[name] = after[name]
-        elif sample["group"] in dropped:
-            fates[name] = f"dropped: {dropped[sample['group']]}"
+        elif line["sample"]["group"] in dropped:
+            fates[name] = f"dropped: {dropped[line['sample']['group']]}"
+        elif line["at_s"] > last["now_s"]:
+            fates[name] = "started after the last checkpoint"
         else:
-            fates[name] = "unknown" if sample["group"] in taken else "under way"
+            fates[name] = f"held at the end: {held[name]}" if name in held else "unknown"
     return fates
 
 

@@ -66,11 +66,11 @@ def fit(
         ),
     ] = False,
     stop_after: Annotated[
-        int,
+        int | None,
         typer.Option(
-            "--stop-after-step", metavar="N", min=0, help="Leave it there; --resume goes on."
+            "--stop-after-step", metavar="N", min=1, help="Leave it there; --resume goes on."
         ),
-    ] = 0,
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print how it ended as one JSON document.")
     ] = False,
@@ -90,7 +90,7 @@ def fit(
             resume=resume,
             settings=given,
             dry_run=dry_run,
-            stop_after=stop_after,
+            stop_after=stop_after or 0,
             as_json=as_json,
         )
         status = _launch(asked, ranks)

@@ -313,6 +313,11 @@ def test_a_run_is_left_after_the_step_that_was_named_and_goes_on(fit: Typed, pla
     document = json.loads(said.out)
     assert (document["step"], document["steps"], document["interrupted"]) == (2, 3, True)
     assert (place / document["checkpoint"]).is_dir()
+    before = files(place)
+    again = fit("--resume", "run", "--stop-after-step", "2")
+    line = "rltrain: --stop-after-step 2: the run stands after step 2 already; name a later one"
+    assert (again.status, again.err.splitlines()[-1].startswith(line)) == (2, True)
+    assert files(place).keys() == before.keys()
     ended = json.loads(fit("--resume", "run", "--json").out)
     assert (ended["step"], ended["resumed_at"], ended["interrupted"]) == (3, 2, False)
 

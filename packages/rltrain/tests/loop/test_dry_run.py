@@ -74,6 +74,26 @@ def test_a_run_that_wants_more_memory_than_there_is_does_not_fit(
     assert "DOES NOT FIT  memory of this machine: 100,00" in err
 
 
+def test_memory_of_a_cluster_that_is_there_is_not_known_from_here(
+    dry: Callable[..., tuple[int, str, str]],
+) -> None:
+    cluster = ("--set", "cluster.address=10.0.0.1:6379", "--set", "cluster.gpus_per_node=0")
+    status, _, err = dry(*cluster, "--set", "rollout.kv_cache_gib=100000")
+    assert status == 0
+    assert "memory of this machine: 100,00" in err
+    assert "GiB wanted, not known here" in err
+
+
+def test_where_only_lora_is_trained_no_moments_of_all_weights_are_wanted(
+    dry: Callable[..., tuple[int, str, str]],
+) -> None:
+    disk = [
+        json.loads(dry("--json", *more)[1])["rooms"][1]["wants"]
+        for more in ((), ("--set", "policy.lora.rank=8"))
+    ]
+    assert disk[0] == pytest.approx(3 * disk[1])
+
+
 @pytest.mark.parametrize("python", ["/bin/false", "/nowhere/python"])
 def test_an_environment_without_envkit_is_refused(policy: Path, python: str) -> None:
     with pytest.raises(Refused, match=f"rollout.environment_python: {python}: .*envkit"):

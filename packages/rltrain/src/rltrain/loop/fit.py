@@ -19,7 +19,7 @@ from rltrain.loop.learner import Learner
 from rltrain.loop.numbers import Numbers
 from rltrain.loop.seconds import Seconds
 from rltrain.loop.stopping import stop_wished
-from rltrain.loop.types import Ended, Told, Work
+from rltrain.loop.types import Ended, Told, Work, expect_ahead
 from rltrain.policy.ranks import any_rank
 
 
@@ -31,6 +31,7 @@ def fit(work: Work, told: Told) -> Ended:
     """
     run = Fit(work, told)
     step = began = run.take_up()
+    expect_ahead(work.stop_after, step)
     with ExitStack() as stack:
         stopping = stack.enter_context(stop_wished(told.line))
         numbers = stack.enter_context(run.numbers(after=began))

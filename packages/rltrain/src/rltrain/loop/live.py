@@ -49,7 +49,7 @@ from rltrain.loop.rules import Rules, Trials
 from rltrain.loop.seconds import Seconds
 from rltrain.loop.stopping import stop_wished
 from rltrain.loop.trials import trial_id
-from rltrain.loop.types import Ended, LiveTold, LiveWork
+from rltrain.loop.types import Ended, LiveTold, LiveWork, expect_ahead
 from rltrain.rollout.crew import Stored
 from rltrain.sync.version import WeightVersion
 
@@ -132,6 +132,7 @@ class Live:
     async def taken_up(cls, work: LiveWork, parts: Parts, told: LiveTold) -> Live:
         """Be where the last whole checkpoint left the run, in a lineage of its own."""
         kept = await parts.trainer.take_up()
+        expect_ahead(work.stop_after, kept.step if kept else 0)
         stored = await parts.crews.stored(stores_of(work.root))
         before = Lineages.read(work.root)
         lineages = before.begun(work.root, _parent(before, kept), now())

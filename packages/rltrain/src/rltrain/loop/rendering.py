@@ -75,7 +75,7 @@ def of_environment(python: Path, policy: Path) -> Rendering:
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no word"])[-1]
         raise Refused(f"{where}: cannot read the policy's template: {last}; install envkit[run]")
-    return Rendering(**json.loads(done.stdout))
+    return Rendering(**json.loads(done.stdout.splitlines()[-1]))  # others may print as they start
 
 
 def expect_same(trainer: Rendering, trials: Rendering) -> None:

@@ -13,7 +13,21 @@ from rltrain.batch.cost import Cost
 from rltrain.batch.source import Group, Recorded
 from rltrain.cluster.config import ClusterConfig
 from rltrain.loop.settings import Settings
+from rltrain.refused import Refused
 from rltrain.rollout.config import RolloutConfig
+
+
+def expect_ahead(stop_after: int, step: int) -> None:
+    """A run that stands after ``step`` can still be left after ``stop_after``; 0 names none.
+
+    Raises:
+        Refused: it is past it.
+    """
+    if 0 < stop_after <= step:
+        raise Refused(
+            f"--stop-after-step {stop_after}: the run stands after step {step} already; name a"
+            " later one, or leave it out"
+        )
 
 
 class Told(Protocol):

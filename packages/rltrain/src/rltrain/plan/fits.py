@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from rltrain.loop.settings import Settings
 from rltrain.loop.types import LiveWork
 from rltrain.plan.assumptions import GIB, GPUS, Assumptions
 from rltrain.plan.memory import parameters
@@ -23,12 +24,8 @@ from rltrain.plan.plan import Asked, Plan, Tables, planned
 from rltrain.rollout.ground import OBJECTS_BYTES
 
 MIB: Final = 2**20
-TRAINED: Final = 16
-"""Bytes a parameter: weights, gradient and Adam's two moments, all in float32."""
-KEPT: Final = 12
-"""Of those, what a checkpoint has: all but the gradient."""
-READ: Final = 4
-"""Every rank reads the whole checkpoint into the memory of its machine once."""
+MOMENTS: Final = 2
+"""Of Adam's, of each parameter that is trained, in the precision that weights are kept in."""
 PROCESSES: Final = 2.0 * GIB
 """Of an engine on a CPU beside weights and KV: three processes that hold torch and vLLM. Measured
 were 2.0 GiB."""
@@ -106,24 +103,50 @@ def rooms(work: LiveWork, where: Where) -> tuple[Room, ...]:
         told=Assumptions(),
         fixed=frozenset(),
     )
-    found = planned(asked)
+    found, tensors = planned(asked), _tensors(settings)
     kept = settings.checkpoint.keep
-    return (*_of_gpus(found), _memory(found, where), *_disk(found, where, kept))
+    memory = _memory(found, tensors, where)
+    return (*_of_gpus(found, tensors), memory, *_disk(found, tensors, where, kept))
 
 
-def _of_gpus(plan: Plan) -> Iterator[Room]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tensors:
+    """Bytes of the trainer's, over all ranks."""
+
+    weights: float
+    gradients: float
+    moments: float
+
+    @property
+    def all(self) -> float:
+        """What a step needs, but for activations."""
+        return self.weights + self.gradients + self.moments
+
+    @property
+    def kept(self) -> float:
+        """What a checkpoint has."""
+        return self.weights + self.moments
+
+
+def _tensors(settings: Settings) -> Tensors:
+    """Of a policy; where only LoRA's matrices are trained, what is theirs is left out as small."""
+    policy = settings.policy
+    weights = parameters(config_of(policy.path)) * (8.0 if policy.dtype == "float64" else 4.0)
+    trained = 0.0 if policy.lora else weights
+    return Tensors(weights=weights, gradients=trained, moments=MOMENTS * trained)
+
+
+def _of_gpus(plan: Plan, tensors: Tensors) -> Iterator[Room]:
     cluster, told = plan.asked.tables.cluster, plan.asked.told
     if not cluster.gpus_per_node:
         return
     has = GPUS[told.gpu].memory_gib * GIB
-    count = parameters(plan.asked.config)
-    moments = TRAINED / 2 if cluster.offload_optimizer else TRAINED
+    away = tensors.moments if cluster.offload_optimizer else 0.0
     yield Room(
         what=f"a rank of the trainer, on {told.gpu}",
-        wants=count * moments / cluster.training_ranks,
+        wants=(tensors.all - away) / cluster.training_ranks,
         has=has,
-        of=f"{count / 1e9:.2f} billion parameters over {cluster.training_ranks} ranks,"
-        " without activations",
+        of=f"weights, gradients, moments over {cluster.training_ranks} ranks, no activations",
     )
     kv = plan.own.kv
     yield Room(
@@ -134,20 +157,21 @@ def _of_gpus(plan: Plan) -> Iterator[Room]:
     )
 
 
-def _memory(plan: Plan, where: Where) -> Room:
+def _memory(plan: Plan, tensors: Tensors, where: Where) -> Room:
+    """Each rank reads all weights into the memory of its machine once."""
     tables = plan.asked.tables
     cluster, trials = tables.cluster, tables.rollout.concurrency
-    count = parameters(plan.asked.config)
     if cluster.gpus_per_node:
         ranks = min(cluster.training_ranks, cluster.gpus_per_node)
-        tensors = ranks * count * READ
+        away = tensors.moments if cluster.offload_optimizer else 0.0
+        held = ranks * (tensors.weights + away / cluster.training_ranks)
         engines = 0.0
     else:
         ranks = cluster.ranks
-        tensors = count * TRAINED + ranks * count * READ
+        held = tensors.all + ranks * tensors.weights
         engines = cluster.engines * (PROCESSES + plan.own.kv.layout.weights + plan.own.kv.room)
     parts = {
-        f"{ranks} ranks": tensors + ranks * RANK,
+        f"{ranks} ranks": held + ranks * RANK,
         f"{cluster.engines} engines": engines,
         f"{trials} trials": trials * TRIAL,
         "driver and Ray": 2 * RANK + OBJECTS_BYTES,
@@ -155,18 +179,18 @@ def _memory(plan: Plan, where: Where) -> Room:
     return Room(
         what="memory of this machine",
         wants=sum(parts.values()),
-        has=where.memory,
+        has=None if cluster.address else where.memory,  # else it is spread over its nodes
         of=", ".join(f"{name} {value / GIB:.1f}" for name, value in parts.items() if value),
     )
 
 
-def _disk(plan: Plan, where: Where, keep: int) -> Iterator[Room]:
-    kept = (keep + 1) * parameters(plan.asked.config) * KEPT
+def _disk(plan: Plan, tensors: Tensors, where: Where, keep: int) -> Iterator[Room]:
+    kept = (keep + 2) * tensors.kept
     yield Room(
         what="disk, checkpoints",
         wants=kept,
         has=where.disk,
-        of=f"{keep} that stay and the one that is written",
+        of=f"{keep} that stay, the best one, and the one that is written",
     )
     batch, steps = plan.asked.tables.batch, plan.steps_per_h(plan.own) * DAY_H
     tokens = plan.population.mean("tokens")
